@@ -1,0 +1,97 @@
+# Every target works on a fresh clone: what it needs is installed into .venv first.
+#
+#   make demo               see what changes a fingerprint and what does not
+#   make test               the tests, on the default Python
+#   make check              ruff, mypy, import-linter, deptry
+#   make test-deep          the long tests too
+#   make test-all-pythons   the tests on every supported Python that is installed here
+#   make bench              all benchmarks; make bench-fingerprint: one of them
+#   make docs               the documentation as a web site, in site/
+#   make clean              removes everything that make has made
+
+PYTHON ?= python3
+VENV ?= .venv
+JOBS ?= 2
+MINORS ?= 11 12 13 14 15
+TOPICS := fingerprint store polars incremental derived service spark dask locality
+
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+DOCS_READY := $(VENV)/.ready-docs
+BENCHES := $(foreach topic,$(TOPICS),$(if $(wildcard benchmarks/$(topic).py),bench-$(topic)))
+
+# uv is used where it is already there; it is never installed. Of pip only errors are shown.
+install = if command -v uv >/dev/null 2>&1; \
+	then uv pip install --quiet --python $(BIN)/python -c constraints.txt $(1); \
+	else $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt $(1); fi
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo test test-deep test-all-pythons check format bench docs clean
+.DELETE_ON_ERROR:
+
+help:
+	@sed -n 's/^#   //p' Makefile
+
+venv: $(READY)
+
+# pyproject.toml and constraints.txt say what belongs into the environment; the stamp says that it is there.
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Nectar needs Python 3.11 or newer; say which one with make PYTHON=/path/to/python"; exit 1; }
+	@echo "Setting up $(VENV) (once; a few minutes at most)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(call install,-e '.[dev]')
+	@touch $@
+
+$(DOCS_READY): $(READY)
+	@$(call install,-e '.[docs]')
+	@touch $@
+
+demo: $(READY)
+	@$(BIN)/nectar demo
+
+test: $(READY)
+	$(BIN)/python -m pytest -n $(JOBS)
+
+test-deep: $(READY)
+	NECTAR_TEST_PROFILE=deep $(BIN)/python -m pytest -n $(JOBS) -m ""
+
+# A python3.X on the PATH may be a shim that leads nowhere, so each candidate is asked for its version first.
+test-all-pythons:
+	@tested=""; failed=""; \
+	for minor in $(MINORS); do \
+		for candidate in "python3.$$minor" "$$HOME"/.pyenv/versions/3.$$minor.*/bin/python; do \
+			"$$candidate" -c "import sys; sys.exit(sys.version_info[:2] != (3, $$minor))" 2>/dev/null || continue; \
+			echo "== Python 3.$$minor"; \
+			tested="$$tested 3.$$minor"; \
+			$(MAKE) --no-print-directory test PYTHON="$$candidate" VENV=.venv-3.$$minor || failed="$$failed 3.$$minor"; \
+			break; \
+		done; \
+	done; \
+	if test -z "$$tested"; then echo "Skipped: no Python 3.11 or newer was found on the PATH or under ~/.pyenv/versions"; \
+	elif test -n "$$failed"; then echo "Failed on:$$failed (tested:$$tested)"; exit 1; \
+	else echo "Passed on:$$tested"; fi
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/deptry .
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(BENCHES)
+
+bench-%: $(READY)
+	@test -f benchmarks/$*.py || { echo "There is no benchmark of $*; there are: $(BENCHES)"; exit 2; }
+	@$(BIN)/python benchmarks/$*.py
+
+docs: $(DOCS_READY)
+	$(BIN)/zensical build --clean --config-file mkdocs.yml
+
+clean:
+	rm -rf .venv .venv-3.* .cache site dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,5 @@
+"""`python -m nectar.cli`: the same as the `nectar` command, for where scripts are not on the PATH."""
+
+from nectar.cli.app import main
+
+main()

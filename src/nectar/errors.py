@@ -1,0 +1,71 @@
+"""All exceptions Nectar raises, in one tree.
+
+    NectarError
+    ├── UserError                 something the caller can change
+    │   ├── UncacheableError      a function reads or changes what its fingerprint cannot see (also TypeError)
+    │   └── UnencodableError      a value has no canonical bytes (also TypeError)
+    ├── EnvironmentFailure        the machine, a file or a package is not as it should be
+    │   └── MissingExtraError     an optional package is not installed (also ImportError)
+    └── InternalError             a mistake in Nectar itself
+
+Every message says what happened, to what, and what to do.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nectar.model.refusal import Refusal
+
+
+class NectarError(Exception):
+    """Base of every exception raised by Nectar."""
+
+
+class UserError(NectarError):
+    """Something the caller asked for cannot be done as asked."""
+
+
+class EnvironmentFailure(NectarError):
+    """The machine, a file or an installed package is not as it should be."""
+
+
+class InternalError(NectarError):
+    """Nectar itself made a mistake; please report it."""
+
+
+class UncacheableError(UserError, TypeError):
+    """A function reads or changes something that its fingerprint cannot see."""
+
+    def __init__(self, subject: str, refusals: Sequence[Refusal]) -> None:
+        self.subject = subject
+        self.refusals = tuple(refusals)
+        lines = "\n".join(f"  - {refusal}" for refusal in self.refusals)
+        super().__init__(
+            f"{subject} cannot be fingerprinted:\n{lines}\n"
+            "If you know that its result depends on its arguments alone, say so with nectar.pure(f), "
+            "or name what else it depends on with nectar.depends_on(f, ...)."
+        )
+
+
+class UnencodableError(UserError, TypeError):
+    """A value has no canonical bytes: it says nothing reliable about its own content."""
+
+    def __init__(self, what: str, path: str, reason: str) -> None:
+        self.what = what
+        self.path = path
+        self.reason = reason
+        super().__init__(
+            f"cannot fingerprint {what} at {path}: {reason}. "
+            "Give its type an encoding with nectar.register_fingerprint(type, encode), or do not capture it."
+        )
+
+
+class MissingExtraError(EnvironmentFailure, ImportError):
+    """An optional package is needed and not installed."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(f"this needs {package}, which is not installed: pip install 'nectar-data[{extra}]'")

@@ -1,0 +1,98 @@
+"""Canonical bytes of values that have no parts and no identity.
+
+In: a value of one of the types in ATOMS (exactly that type). Out: bytes that begin with a tag and carry their own
+length. Law: equal bytes if and only if same type and same value, sign of zero and bits of NaN included.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import fractions
+import pathlib
+import struct
+import sys
+import uuid
+from array import array
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from nectar.keys.expansion import joined, sized
+
+PACK_FROM: Final = 16  # shorter sequences are cheaper one by one, and read better in traces
+_DOUBLE = struct.Struct("<d").pack
+_COMPLEX = struct.Struct("<dd").pack
+
+
+def _int(value: int) -> bytes:
+    return b"i" + sized(value.to_bytes((value.bit_length() + 8) // 8, "little", signed=True))
+
+
+def _str(value: str) -> bytes:
+    return b"s" + sized(value.encode("utf-8", "surrogatepass"))
+
+
+def _pure_path(tag: bytes) -> Callable[[pathlib.PurePath], bytes]:
+    return lambda value: tag + sized(str(value).encode("utf-8", "surrogatepass"))
+
+
+def _delta(value: datetime.timedelta) -> bytes:
+    return b"dd" + joined(*(_int(part) for part in (value.days, value.seconds, value.microseconds)))
+
+
+def _decimal(value: decimal.Decimal) -> bytes:
+    return b"D" + sized(str(value).encode())
+
+
+ATOMS: Final[dict[type, Callable[[Any], bytes]]] = {
+    type(None): lambda _: b"N",
+    bool: lambda value: b"T" if value else b"F",
+    int: _int,
+    float: lambda value: b"f" + _DOUBLE(value),
+    complex: lambda value: b"c" + _COMPLEX(value.real, value.imag),
+    str: _str,
+    bytes: lambda value: b"b" + sized(value),
+    type(...): lambda _: b".",
+    type(NotImplemented): lambda _: b"!",
+    datetime.date: lambda value: b"da" + sized(value.isoformat().encode()),
+    datetime.timedelta: _delta,
+    decimal.Decimal: _decimal,
+    fractions.Fraction: lambda value: b"Q" + joined(_int(value.numerator), _int(value.denominator)),
+    uuid.UUID: lambda value: b"U" + sized(value.bytes),
+    range: lambda value: b"r" + joined(_int(value.start), _int(value.stop), _int(value.step)),
+    pathlib.PurePosixPath: _pure_path(b"pp"),
+    pathlib.PureWindowsPath: _pure_path(b"pw"),
+    pathlib.PosixPath: _pure_path(b"pP"),
+    pathlib.WindowsPath: _pure_path(b"pW"),
+}
+
+
+def _little(numbers: array[Any]) -> bytes:
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers.tobytes()
+
+
+def pack(values: Sequence[object]) -> bytes | None:
+    """One block of bytes for a long sequence of atoms of one type, or None where that does not fit."""
+    if len(values) < PACK_FROM:
+        return None
+    kinds = set(map(type, values))
+    if len(kinds) != 1:
+        return None
+    kind = kinds.pop()
+    if kind is int:
+        try:
+            return b"q" + _little(array("q", values))  # type: ignore[arg-type]
+        except OverflowError:
+            return None
+    if kind is float:
+        return b"d" + _little(array("d", values))  # type: ignore[arg-type]
+    if kind is str:
+        return b"s" + _pack_strings(values)  # type: ignore[arg-type]
+    return None
+
+
+def _pack_strings(values: Sequence[str]) -> bytes:
+    lengths = array("Q", map(len, values))
+    return sized(_little(lengths)) + "".join(values).encode("utf-8", "surrogatepass")

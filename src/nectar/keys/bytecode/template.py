@@ -1,0 +1,342 @@
+"""Symbolic blocks to the template of a code object: the normal form before names are resolved.
+
+In: the symbolic execution of a code object. Out: blocks in the order control first reaches them, without empty ones,
+without values nobody uses, with merges only where different values really meet. Values keep the numbers of the
+symbolic execution; whoever renders a template numbers them anew, so that those numbers do not matter.
+
+Law: two templates that render to the same bytes, with the same objects behind their names, do the same for arguments
+of every type, up to frame introspection and the moment at which unused objects die.
+"""
+
+from __future__ import annotations
+
+import types
+from typing import Final, NamedTuple
+
+from nectar.keys.bytecode import symbolic
+from nectar.keys.bytecode.symbolic import CAUGHT, UNBOUND, Operation, Straight, Symbolic
+from nectar.keys.expansion import sized
+
+RETURN: Final = -1
+_REMEMBERED: Final = 20_000  # templates kept; a template takes a few KB
+
+
+class Edge(NamedTuple):
+    """Where control goes and the values it carries to the merges there (or the value returned, for RETURN)."""
+
+    target: int
+    values: tuple[int, ...]
+
+
+class Block(NamedTuple):
+    """Operations in order, then a test of a value that chooses an edge."""
+
+    merges: tuple[int, ...]
+    operations: tuple[Operation, ...]
+    heads: tuple[bytes, ...]
+    test: str
+    value: int
+    edges: tuple[Edge, ...]
+    handler: int | None
+    handler_stack: tuple[int, ...]
+
+
+class Template(NamedTuple):
+    """A code object in normal form. kinds and data describe values, see symbolic.py."""
+
+    code: types.CodeType
+    kinds: list[int]
+    data: list[object]
+    blocks: tuple[Block, ...]
+    stored_free: frozenset[str]
+    stored_global: frozenset[str]
+    attributes: frozenset[str]
+    keywords: frozenset[str]
+    spreads: bool
+    strings: frozenset[str]
+
+
+_templates: dict[int, Template] = {}
+
+
+def template_of(code: types.CodeType) -> Template:
+    """The template of code; remembered, since code objects do not change."""
+    known = _templates.get(id(code))
+    if known is None:
+        if len(_templates) >= _REMEMBERED:
+            _templates.clear()
+        known = _templates[id(code)] = _Shaper(symbolic.run(code)).template()
+    return known
+
+
+class _Shaper:
+    def __init__(self, run: Symbolic) -> None:
+        self.run = run
+        self.alias: dict[int, int] = {}
+        self.brought = self._brought()
+        self._drop_trivial_merges()
+        self.maybe_unbound = self._maybe_unbound()
+        self.operations = {start: self._kept(block) for start, block in run.blocks.items()}
+        self.uses = self._count_uses()
+        self.slots: dict[int, int] = {}
+
+    # merges
+
+    def _brought(self) -> dict[int, list[int]]:
+        """What each predecessor brings to each merge."""
+        brought: dict[int, list[int]] = {}
+        for start, block in self.run.blocks.items():
+            for merge, (kind, at) in block.merges:
+                brought[merge] = [
+                    self.run.blocks[before].exits[number].stack[at] if kind == "stack" else self.run.blocks[before].locals[at]
+                    for before, number in self.run.incoming[start]
+                ]
+        return brought
+
+    def real(self, value: int) -> int:
+        """The value that value is a copy of."""
+        alias = self.alias
+        while value in alias:
+            value = alias[value]
+        return value
+
+    def _drop_trivial_merges(self) -> None:
+        changed = bool(self.brought)
+        while changed:
+            changed = False
+            for merge, values in list(self.brought.items()):
+                others = {self.real(value) for value in values} - {merge}
+                if len(others) == 1:
+                    self.alias[merge] = others.pop()
+                    del self.brought[merge]
+                    changed = True
+
+    def _maybe_unbound(self) -> set[int]:
+        found = {value for value, kind in enumerate(self.run.kinds) if kind == UNBOUND}
+        changed = bool(found)
+        while changed:
+            more = {
+                merge for merge, values in self.brought.items()
+                if merge not in found and any(self.real(value) in found for value in values)
+            }  # fmt: skip
+            found |= more
+            changed = bool(more)
+        return found
+
+    # operations
+
+    def _kept(self, block: Straight) -> list[Operation]:
+        kept = []
+        for operation in block.operations:
+            operands = tuple(map(self.real, operation.operands)) if self.alias else operation.operands
+            if operation.name != "CHECK_BOUND" or operands[0] in self.maybe_unbound:
+                kept.append(operation if operands == operation.operands else operation._replace(operands=operands))
+        return kept
+
+    def _count_uses(self) -> dict[int, int]:
+        uses: dict[int, int] = {}
+        for start, block in self.run.blocks.items():
+            values = [value for operation in self.operations[start] for value in operation.operands]
+            values.append(self.real(block.ending[1]))
+            if block.handler is not None:
+                values.extend(map(self.real, block.handler[1]))
+            for value in values:
+                uses[value] = uses.get(value, 0) + 1
+        for values in self.brought.values():
+            for value in map(self.real, values):
+                uses[value] = uses.get(value, 0) + 1
+        return uses
+
+    # edges
+
+    def _own_merges(self, start: int) -> list[int]:
+        return [merge for merge, _ in self.run.blocks[start].merges if merge in self.brought]
+
+    def _edge(self, start: int, number: int) -> Edge:
+        """The exit of a block, followed through blocks that do nothing."""
+        seen = {start}
+        while True:
+            target = self.run.blocks[start].exits[number].target
+            values = self._carried(start, number, target)
+            block = self.run.blocks[target]
+            kind, returned = block.ending
+            if self.operations[target] or target in seen:
+                return Edge(target, values)
+            merges = self._own_merges(target)
+            if kind == "return" and all(self.uses[merge] == 1 for merge in merges if merge == self.real(returned)) and (
+                not merges or merges == [self.real(returned)]
+            ):
+                return Edge(RETURN, values or (self.real(returned),))
+            if kind != "goto" or merges:
+                return Edge(target, values)
+            seen.add(target)
+            start, number = target, 0
+
+    def _carried(self, start: int, number: int, target: int) -> tuple[int, ...]:
+        at = self.run.incoming[target].index((start, number))
+        return tuple(self.real(self.brought[merge][at]) for merge in self._own_merges(target))
+
+    # assembly
+
+    def template(self) -> Template:
+        edges = {start: self._edges(start) for start in self.run.blocks}
+        chains = self._chains(edges)
+        order = self._order(edges, chains)
+        used = self._used(edges, chains, order)
+        numbers = {start: at for at, start in enumerate(order)}
+        blocks = tuple(self._assemble(start, chains[start], edges, numbers, used) for start in order)
+        for value, kind in enumerate(self.run.kinds):
+            if kind == CAUGHT:  # from where the handler lies to its number
+                start, at = self.run.data[value]
+                self.run.data[value] = (numbers.get(start, -1), at)
+        return _describe(self.run, blocks)
+
+    def _edges(self, start: int) -> tuple[str, int, tuple[Edge, ...]]:
+        block = self.run.blocks[start]
+        kind, value = block.ending
+        found = [self._edge(start, number) for number in range(len(block.exits))]
+        if kind in ("true", "none"):
+            found.reverse()
+        test = {"true": "truth", "false": "truth", "none": "none", "some": "none"}.get(kind, kind)
+        if kind == "return":
+            return "goto", -1, (Edge(RETURN, (self.real(value),)),)
+        return test, self.real(value) if value >= 0 else -1, tuple(found)
+
+    def _chains(self, edges: dict[int, tuple[str, int, tuple[Edge, ...]]]) -> dict[int, list[int]]:
+        """Runs of blocks that always follow one another under the same handler, by their first."""
+        entered: dict[int, int] = {}
+        for _, _, ways in edges.values():
+            for edge in ways:
+                entered[edge.target] = entered.get(edge.target, 0) + 1
+        handlers = {block.handler[0] for block in self.run.blocks.values() if block.handler is not None}
+        chains = {}
+        for start in self.run.blocks:
+            chain = [start]
+            while True:
+                test, _, ways = edges[chain[-1]]
+                if test != "goto" or len(ways) != 1 or ways[0].target == RETURN:
+                    break
+                after = ways[0].target
+                alone = entered[after] == 1 and after not in handlers and after != 0 and not self._own_merges(after)
+                if not alone or after in chain or not self._same_handler(start, after):
+                    break
+                chain.append(after)
+            chains[start] = chain
+        return chains
+
+    def _same_handler(self, start: int, after: int) -> bool:
+        one, other = self.run.blocks[start].handler, self.run.blocks[after].handler
+        if one is None or other is None:
+            return one is other
+        return one[0] == other[0] and tuple(map(self.real, one[1])) == tuple(map(self.real, other[1]))
+
+    def _order(self, edges: dict[int, tuple[str, int, tuple[Edge, ...]]], chains: dict[int, list[int]]) -> list[int]:
+        order: list[int] = []
+        seen: set[int] = set()
+        pending = [0]
+        while pending:
+            start = pending.pop()
+            if start in seen or start == RETURN:
+                continue
+            seen.add(start)
+            order.append(start)
+            handler = self.run.blocks[start].handler
+            if handler is not None:
+                pending.append(handler[0])
+            pending.extend(edge.target for edge in reversed(edges[chains[start][-1]][2]))
+        return order
+
+    def _used(
+        self, edges: dict[int, tuple[str, int, tuple[Edge, ...]]], chains: dict[int, list[int]], order: list[int]
+    ) -> set[int]:
+        """Values that matter: used by an effect, a test or a result, or by a value that matters."""
+        needs: dict[int, list[int]] = {}
+        pending: list[int] = []
+        for start in order:
+            for each in chains[start]:
+                for operation in self.operations[each]:
+                    if operation.droppable:
+                        needs[operation.result] = list(operation.operands)
+                    else:
+                        pending.extend(operation.operands)
+            _, value, ways = edges[chains[start][-1]]
+            pending.append(value)
+            handler = self.run.blocks[start].handler
+            pending.extend(map(self.real, handler[1]) if handler is not None else ())
+            for edge in ways:
+                if edge.target == RETURN:
+                    pending.extend(edge.values)
+                else:
+                    for merge, brought in zip(self._own_merges(edge.target), edge.values, strict=True):
+                        needs.setdefault(merge, []).append(brought)
+        used: set[int] = set()
+        while pending:
+            value = pending.pop()
+            if value not in used:
+                used.add(value)
+                pending.extend(needs.get(value, ()))
+        return used
+
+    def _assemble(
+        self, start: int, chain: list[int], edges: dict[int, tuple[str, int, tuple[Edge, ...]]],
+        numbers: dict[int, int], used: set[int],
+    ) -> Block:  # fmt: skip
+        operations = [
+            self._renumber_slot(operation)
+            for each in chain
+            for operation in self.operations[each]
+            if not operation.droppable or operation.result in used
+        ]
+        test, value, ways = edges[chain[-1]]
+        handler = self.run.blocks[start].handler
+        return Block(
+            tuple(merge for merge in self._own_merges(start) if merge in used),
+            tuple(operations),
+            tuple(sized(f"{operation.name}:{operation.arg!r}".encode("utf-8", "backslashreplace")) for operation in operations),
+            test,
+            value,
+            tuple(self._number_edge(edge, numbers, used) for edge in ways),
+            None if handler is None else numbers[handler[0]],
+            () if handler is None else tuple(map(self.real, handler[1])),
+        )
+
+    def _renumber_slot(self, operation: Operation) -> Operation:
+        if not operation.name.endswith("_SLOT"):
+            return operation
+        return operation._replace(arg=self.slots.setdefault(operation.arg, len(self.slots)))  # type: ignore[arg-type]
+
+    def _number_edge(self, edge: Edge, numbers: dict[int, int], used: set[int]) -> Edge:
+        if edge.target == RETURN:
+            return edge
+        pairs = zip(self._own_merges(edge.target), edge.values, strict=True)
+        return Edge(numbers[edge.target], tuple(value for merge, value in pairs if merge in used))
+
+
+def _describe(run: Symbolic, blocks: tuple[Block, ...]) -> Template:
+    """The template with what the code mentions by name, for those who look for it."""
+    code, data = run.code, run.data
+    stored_free, stored_global, attributes, keywords, strings = set(), set(), set(), set(), set()
+    spreads = False
+    for block in blocks:
+        for operation in block.operations:
+            name, arg = operation.name, operation.arg
+            if name in ("LOAD_ATTR", "STORE_ATTR", "DELETE_ATTR", "IMPORT_FROM"):
+                attributes.add(arg)
+            elif name == "LOAD_SUPER_ATTR":
+                attributes.add(arg[0])  # type: ignore[index]
+            elif name == "CALL":
+                keywords.update(arg)  # type: ignore[arg-type]
+            elif name == "CALL_EX":
+                spreads = spreads or bool(arg)
+            elif name in ("STORE_CELL", "DELETE_CELL"):
+                if run.kinds[operation.operands[0]] == symbolic.FREE:
+                    stored_free.add(data[operation.operands[0]])
+            elif name in ("STORE_GLOBAL", "DELETE_GLOBAL"):
+                stored_global.add(arg)
+            for value in operation.operands:
+                if run.kinds[value] == symbolic.CONST and type(code.co_consts[data[value]]) is str:
+                    strings.add(code.co_consts[data[value]])
+    return Template(
+        code, run.kinds, data, blocks, frozenset(stored_free), frozenset(stored_global), frozenset(attributes),  # type: ignore[arg-type]
+        frozenset(keywords), spreads, frozenset(strings),
+    )  # fmt: skip

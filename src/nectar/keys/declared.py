@@ -1,0 +1,58 @@
+"""What people declare about functions: that one is pure, or what else it depends on.
+
+A declaration is kept beside the function, not on it, so that builtins and methods can be declared too and the
+function itself stays as it was.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeVar
+
+_F = TypeVar("_F")
+MARKS: Final = frozenset({"__nectar__"})
+_pure: dict[int, object] = {}
+_dependencies: dict[int, tuple[object, tuple[object, ...]]] = {}
+
+
+def _target(function: object) -> object:
+    """What stays the same however a function is looked up: a method is made anew at every access."""
+    return getattr(function, "__func__", function)
+
+
+def pure(function: _F) -> _F:
+    """Declares that the result of a function depends on its arguments and on what its fingerprint sees, alone.
+
+    Refusals inside it and inside what only it reaches are then ignored; its code and values still count. Returns the
+    function, so that it can be used as a decorator.
+    """
+    target = _target(function)
+    _pure[id(target)] = target
+    return function
+
+
+def depends_on(function: _F, *values: object) -> _F:
+    """Declares what else the result of a function depends on; these values then count as captured ones do.
+
+    Whoever names the dependencies vouches that nothing else is missing, as with pure(). A second call adds to the first.
+    """
+    target = _target(function)
+    before = _dependencies.get(id(target), (target, ()))[1]
+    _dependencies[id(target)] = (target, before + values)
+    _pure[id(target)] = target
+    return function
+
+
+def is_pure(function: object) -> bool:
+    """Whether somebody vouches for a function."""
+    return id(_target(function)) in _pure
+
+
+def dependencies_of(function: object) -> tuple[object, ...]:
+    """The declared dependencies of a function."""
+    found = _dependencies.get(id(_target(function)))
+    return () if found is None else found[1]
+
+
+def any_declared() -> bool:
+    """Whether anybody declared anything."""
+    return bool(_pure)

@@ -1,0 +1,83 @@
+"""What an expander makes of one object: its kind, its own content, and the objects it is made of.
+
+Expanders come in as plain functions `expand(value, walk) -> Expansion`; the walk (walk.py) turns expansions into
+canonical bytes, traces and rechecks. The law: two objects that a program can tell apart have different expansions,
+after the same has been said of their children.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from nectar.model.refusal import Refusal
+
+Buffer = bytes | bytearray | memoryview
+
+
+def always() -> bool:
+    """The recheck of objects that cannot change."""
+    return True
+
+
+class Expansion(NamedTuple):
+    """One object taken apart.
+
+    tag: the kind of node. payload: its own content. buffers: bulk content, hashed without a copy.
+    children: what it is made of, in an order that is the same in every process. labels: one per child, for people
+    only, never hashed. unordered: the children are a set. by_value: equal content is the same object, so no
+    back-reference is made (only for immutable objects without identity). still: a cheap recheck that tells whether
+    expanding again would give the same payload, buffers and the very same children; None means: expand again and
+    compare; `always` for immutable objects.
+    """
+
+    tag: str
+    payload: bytes = b""
+    children: Sequence[object] = ()
+    labels: Sequence[str] = ()
+    buffers: tuple[Buffer, ...] = ()
+    unordered: bool = False
+    by_value: bool = False
+    still: Callable[[], bool] | None = None
+
+
+class WalkContext(Protocol):
+    """What an expander may ask of the walk it takes part in."""
+
+    observed: frozenset[str]
+    summaries: dict[int, tuple[object, frozenset[int]]]  # which parameters a function changes, by its id
+
+    def observe(self, feature: str) -> None:
+        """Says that reached code reads a feature (such as "names") that is otherwise left out."""
+
+    def refuse(self, refusal: Refusal) -> None:
+        """Says that reached code cannot be cached, and why."""
+
+    def accept(self, value: object) -> None:
+        """Says that every use of a conditionally impure object in the code at hand is fine."""
+
+    def is_accepted(self, value: object) -> bool:
+        """Whether the uses of an object were found to be fine."""
+
+    def expose(self, value: object) -> bool:
+        """Says that reached code may look at the name and annotations of value; True the first time."""
+
+    def note_call_names(self, parameters: tuple[str, ...], keywords: frozenset[str], spreads: bool) -> None:
+        """Tells a function's parameters and the keywords its calls use."""
+
+    def path(self) -> str:
+        """Where the walk stands, for people."""
+
+
+Expander = Callable[[Any, WalkContext], Expansion]
+
+
+def sized(data: bytes) -> bytes:
+    """Data with its length in front."""
+    return len(data).to_bytes(8, "little") + data
+
+
+def joined(*parts: bytes | str) -> bytes:
+    """Parts with their lengths, so that no two lists of parts give the same bytes."""
+    return b"".join(sized(part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part) for part in parts)

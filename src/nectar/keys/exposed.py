@@ -1,0 +1,78 @@
+"""What a function or class shows to code that does not only call it: name, parameters, annotations.
+
+Names and annotations are left out of fingerprints, because most code does not look at them. Where a function is
+handed to code that might (`df.agg([mean])` names a column after it), it is exposed: these count then.
+"""
+
+from __future__ import annotations
+
+import types
+from dataclasses import dataclass
+
+from nectar.keys.expansion import Expansion, WalkContext, always, joined
+from nectar.keys.origin import APPLICATION, origin_of_class, origin_of_function
+from nectar.keys.resolve import parameter_names
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Exposed:
+    """An object whose name and annotations reached code may look at."""
+
+    value: object
+
+
+def shows_anything(value: object) -> bool:
+    """Whether exposing an object can matter: code of the application, or something that may hold such code."""
+    kind = type(value)
+    if kind is types.FunctionType:
+        return origin_of_function(value) is APPLICATION  # type: ignore[arg-type]
+    if isinstance(value, type):
+        return origin_of_class(value) is APPLICATION
+    if kind in (list, tuple, set, frozenset, dict):
+        return any(shows_anything(member) for member in _members(value) if type(member) not in _PLAIN)
+    if kind is types.MethodType:
+        return True
+    return not isinstance(value, types.ModuleType) and origin_of_class(kind) is APPLICATION
+
+
+_PLAIN = frozenset((int, float, str, bytes, bool, complex, type(None), list, tuple, dict, set, frozenset))
+
+
+def _members(value: object) -> list[object]:
+    return [*value, *value.values()] if isinstance(value, dict) else list(value)  # type: ignore[call-overload]
+
+
+def expand_exposed(exposed: Exposed, walk: WalkContext) -> Expansion:
+    """Name, parameters and annotations of what is exposed."""
+    value = exposed.value
+    if not walk.expose(value):
+        return Expansion("exposed before", by_value=True, still=always)
+    if isinstance(value, types.FunctionType):
+        names = joined(value.__name__, value.__qualname__, *parameter_names(value.__code__))
+        annotations = dict(value.__annotations__)
+        return Expansion(
+            "exposed", names, (annotations,), ("annotations",), still=lambda: _unchanged(value, names, annotations)
+        )
+    if isinstance(value, type):
+        names = joined(value.__name__, value.__qualname__)
+        annotations = dict(vars(value).get("__annotations__", {}))
+        bases = [Exposed(base) for base in value.__bases__ if origin_of_class(base) is APPLICATION]
+        return Expansion("exposed", names, (annotations, *bases), ("annotations",), still=always)
+    if isinstance(value, types.MethodType):
+        parts: list[object] = [value.__func__, type(value.__self__)]
+    elif isinstance(value, (list, tuple, set, frozenset, dict)):
+        parts = _members(value)
+    else:
+        parts = [type(value)]
+    if isinstance(value, (set, frozenset)):
+        parts.sort(key=walk.bytes_of)
+    return Expansion("exposed", b"", [Exposed(part) for part in parts if shows_anything(part)], still=always)
+
+
+def _unchanged(value: types.FunctionType, names: bytes, annotations: dict[str, object]) -> bool:
+    now = value.__annotations__
+    return (
+        joined(value.__name__, value.__qualname__, *parameter_names(value.__code__)) == names
+        and len(now) == len(annotations)
+        and all(now.get(name) is kind for name, kind in annotations.items())
+    )

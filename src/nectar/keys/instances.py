@@ -1,0 +1,181 @@
+"""Expander of objects that nobody has registered an expander for.
+
+An instance is its class, its attributes by name, its slots, and, where its class extends a built-in type, what that
+type holds. Objects that keep their state in native code are asked how they would be pickled. Methods of the object
+that could lie about it are not called: what is read is what lies in memory.
+"""
+
+from __future__ import annotations
+
+import enum
+import types
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from nectar.errors import UnencodableError
+from nectar.keys.expansion import Expander, Expansion, WalkContext, joined
+from nectar.keys.library import named_library_object
+from nectar.keys.values import containers
+from nectar.keys.values.runtime import exception_parts
+
+_POINTER: Final = 8
+_SET_BY_ENUM: Final = frozenset({"_value_", "_name_", "__objclass__", "_sort_order_", "_inverted_"})
+
+# How to read what a built-in type holds, without asking methods that a subclass may have replaced.
+_HELD: Final[dict[type, Callable[[Any], Expansion]]] = {
+    int: lambda value: Expansion("int", b"", (int.__int__(value),)),
+    float: lambda value: Expansion("float", b"", (float.__float__(value),)),
+    complex: lambda value: Expansion("complex", b"", (complex.__pos__(value),)),
+    str: lambda value: Expansion("str", b"", (str.__str__(value),)),
+    bytes: lambda value: Expansion("bytes", b"", (bytes(memoryview(value)),)),
+    bytearray: lambda value: Expansion("bytearray", b"", (bytes(memoryview(value)),)),
+    tuple: lambda value: Expansion("tuple", b"", tuple(tuple.__iter__(value))),
+    list: lambda value: containers.sequence_parts("list", tuple(list.__iter__(value))),
+    dict: lambda value: containers.mapping_parts("dict", tuple(dict.keys(value)), tuple(dict.values(value))),
+    set: lambda value: Expansion("set", b"", (frozenset(set.__iter__(value)),)),
+    frozenset: lambda value: Expansion("frozenset", b"", (frozenset(frozenset.__iter__(value)),)),
+    BaseException: lambda value: _exception(value),
+    types.ModuleType: lambda value: Expansion("module"),
+    object: lambda value: Expansion("object"),
+}
+
+
+def _exception(value: BaseException) -> Expansion:
+    names, parts = exception_parts(value)
+    return Expansion("exception", joined(*names), parts, names)
+
+
+class Layout(NamedTuple):
+    """How instances of a class keep their state.
+
+    held_by: the base that keeps state in native code, and how to read it; None if there is no way to read it.
+    """
+
+    held_by: Callable[[Any], Expansion] | None
+    base_expander: Expander | None
+    slots: tuple[tuple[str, Any], ...]
+
+
+_layouts: dict[int, tuple[type, Layout]] = {}
+
+
+def layout_of(cls: type, expander_for: Callable[[type], Expander | None]) -> Layout:
+    """How instances of cls keep their state; remembered."""
+    known = _layouts.get(id(cls))
+    if known is None:
+        known = _layouts[id(cls)] = (cls, _find_layout(cls, expander_for))
+    return known[1]
+
+
+def forget_layouts() -> None:
+    """To be called when new expanders are registered."""
+    _layouts.clear()
+
+
+def _find_layout(cls: type, expander_for: Callable[[type], Expander | None]) -> Layout:
+    slots: list[tuple[str, Any]] = []
+    for base in cls.__mro__:
+        held = _HELD.get(base)
+        if held is not None:
+            return Layout(held, None, tuple(slots))
+        registered = expander_for(base)
+        if registered is not None:
+            return Layout(None, registered, tuple(slots))
+        own = [(name, value) for name, value in vars(base).items() if type(value) is types.MemberDescriptorType]
+        if not _is_explained(base, len(own)):
+            return Layout(None, None, tuple(slots))
+        slots.extend((f"{base.__name__}.{name}", value) for name, value in sorted(own))
+    return Layout(_HELD[object], None, tuple(slots))
+
+
+def _is_explained(cls: type, slots: int) -> bool:
+    """Whether slots, a dict and weak references account for all the memory a class adds to its base."""
+    base = cls.__base__
+    if base is None or len(cls.__bases__) > 1:
+        base = max(cls.__bases__, key=lambda each: each.__basicsize__) if cls.__bases__ else object
+    added = cls.__basicsize__ - base.__basicsize__ - _POINTER * slots
+    own = vars(cls)
+    optional = ("__dict__" in own) + ("__weakref__" in own)
+    return 0 <= added <= _POINTER * optional
+
+
+def make_expander(expander_for: Callable[[type], Expander | None]) -> Expander:
+    """The expander of instances, given how to find the expander of a base class."""
+
+    def expand_instance(value: object, walk: WalkContext) -> Expansion:
+        cls = type(value)
+        if isinstance(value, enum.Enum):
+            return _expand_member(value)
+        if isinstance(value, types.ModuleType):
+            from nectar.keys.library import expand_module
+
+            return expand_module(value, walk)
+        layout = layout_of(cls, expander_for)
+        if layout.base_expander is not None:
+            return _extend(value, cls, layout, layout.base_expander(value, walk))
+        if layout.held_by is not None:
+            return _extend(value, cls, layout, layout.held_by(value))
+        return named_library_object(value, walk) or _reduce(value, cls, walk)
+
+    return expand_instance
+
+
+def _extend(value: object, cls: type, layout: Layout, held: Expansion) -> Expansion:
+    """What the built-in base holds, and beside it the class, the attributes and the slots."""
+    attributes = _attributes(value)
+    names = sorted(attributes)
+    slots = [(name, slot.__get__(value, cls)) for name, slot in layout.slots if _is_set(slot, value, cls)]
+    children = [cls, *held.children, *(attributes[name] for name in names), *(content for _, content in slots)]
+    held_labels = list(held.labels) + [f"[{at}]" for at in range(len(held.labels), len(held.children))]
+    labels = ["class", *held_labels, *(f".{name}" for name in names), *(name for name, _ in slots)]
+    payload = joined(held.tag, held.payload, *names, b"", *(name for name, _ in slots))
+    return Expansion("instance", payload, children, labels, held.buffers)
+
+
+def _attributes(value: object) -> dict[str, object]:
+    try:
+        found = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return {}
+    if not isinstance(found, dict) or not all(type(name) is str for name in found):
+        raise UnencodableError(f"an object of type {type(value).__qualname__}", "its attributes", "not all names are strings")
+    return found
+
+
+def _is_set(slot: Any, value: object, cls: type) -> bool:
+    try:
+        slot.__get__(value, cls)
+    except AttributeError:
+        return False
+    return True
+
+
+def _expand_member(value: enum.Enum) -> Expansion:
+    """A member of an enumeration: its class, name and value, and what the class gave it beside."""
+    own = {name: part for name, part in vars(value).items() if name not in _SET_BY_ENUM}
+    names = sorted(own)
+    payload = joined(str(value._name_), *names)
+    return Expansion(
+        "enum member", payload, [type(value), value._value_, *(own[name] for name in names)], ["class", "value", *names]
+    )
+
+
+def _reduce(value: object, cls: type, walk: WalkContext) -> Expansion:
+    """An object with state in native code: what pickle would keep of it."""
+    try:
+        reduced = value.__reduce_ex__(4)
+    except Exception as error:
+        raise UnencodableError(
+            f"an object of type {cls.__module__}.{cls.__qualname__}",
+            walk.path(),
+            f"it keeps its state in native code and cannot be pickled ({error})",
+        ) from error
+    if isinstance(reduced, str):
+        return Expansion("global", joined(str(getattr(value, "__module__", "")), reduced), (cls,), ("class",))
+    function, arguments, *rest = reduced
+    state, items, pairs = (*rest, None, None, None)[:3]
+    children = [cls, function, arguments, state, list(items or ()), [list(pair) for pair in pairs or ()]]
+    labels = ["class", "made by", "arguments", "state", "items", "pairs"]
+    return Expansion("pickled", b"", children, labels)
+
+

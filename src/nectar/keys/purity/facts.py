@@ -1,0 +1,145 @@
+"""Where the values of a function come from: a small data-flow analysis over its resolved template.
+
+In: one rendered part (a template and the objects its names stand for). Out: for each value a Fact: it is a certain
+captured object, or was reached from one, or from a parameter, or is an attribute of such a value. What is not known
+to come from outside counts as fresh.
+"""
+
+from __future__ import annotations
+
+import types
+from typing import Final, NamedTuple
+
+from nectar.keys.bytecode.symbolic import CONST, MERGE, PARAM, Operation
+from nectar.keys.resolve import MISSING, GlobalsView, Part
+
+OBJECT, PARTIAL, PARAMETER, ATTRIBUTE, CONSTANT, FRESH = "object", "part", "parameter", "attribute", "constant", "fresh"
+
+
+class Fact(NamedTuple):
+    """What is known of a value.
+
+    kind: OBJECT (value is `root`), PARTIAL (reached from `root`), PARAMETER (is or was reached from parameter
+    `number`), ATTRIBUTE (attribute `name` of `owner`), CONSTANT (`root`), FRESH.
+    """
+
+    kind: str
+    root: object = None
+    number: int = -1
+    name: str = ""
+    owner: Fact | None = None
+
+
+_FRESH: Final = Fact(FRESH)
+_REACHES: Final = {"BINARY_SUBSCR", "GET_ITER", "FOR_ITER", "UNPACK_SEQUENCE", "UNPACK_EX", "GET_AITER", "GET_ANEXT"}
+_READS_A_PART: Final = {"get", "values", "items", "keys", "setdefault", "pop", "__getitem__"}
+_IN_PLACE: Final = 13  # BINARY_OP arguments from here on are +=, -= and so on
+
+
+class Facts:
+    """The facts about one part."""
+
+    def __init__(self, part: Part) -> None:
+        self.part = part
+        self.template = part.template
+        self._known: dict[int, Fact] = {}
+        self._made_by: dict[int, Operation] = {}
+        self._brought: dict[int, list[int]] = {}
+        self._stored: dict[tuple[str, object], list[int]] = {}
+        for block in self.template.blocks:
+            for edge in block.edges:
+                if edge.target >= 0:
+                    for merge, value in zip(self.template.blocks[edge.target].merges, edge.values, strict=True):
+                        self._brought.setdefault(merge, []).append(value)
+            for operation in block.operations:
+                for result in range(operation.result, operation.result + operation.count):
+                    self._made_by[result] = operation
+                if operation.name == "STORE_SLOT":
+                    self._stored.setdefault(("slot", operation.arg), []).append(operation.operands[0])
+                elif operation.name == "STORE_CELL":
+                    self._stored.setdefault(("cell", operation.operands[0]), []).append(operation.operands[1])
+
+    def of(self, value: int) -> Fact:
+        """The fact about a value."""
+        known = self._known.get(value)
+        if known is None:
+            self._known[value] = _FRESH  # what a cycle finds
+            known = self._known[value] = self._find(value)
+        return known
+
+    def _find(self, value: int) -> Fact:
+        found = self.part.known.get(value, MISSING)
+        if found is not MISSING:
+            return Fact(OBJECT, found.source if isinstance(found, GlobalsView) else found)
+        kind = self.template.kinds[value]
+        if kind == PARAM:
+            return _FRESH if self.part.nested else Fact(PARAMETER, number=self.template.data[value])  # type: ignore[arg-type]
+        if kind == CONST:
+            return Fact(CONSTANT, self.template.code.co_consts[self.template.data[value]])  # type: ignore[call-overload]
+        if kind == MERGE:
+            return self._worst(self._brought.get(value, ()))
+        operation = self._made_by.get(value)
+        return _FRESH if operation is None else self._result(operation)
+
+    def _worst(self, values: tuple[int, ...] | list[int]) -> Fact:
+        """Of several values that may meet, one that comes from outside, if any does."""
+        facts = [self.of(value) for value in values]
+        for kind in (OBJECT, PARTIAL, ATTRIBUTE, PARAMETER):
+            for fact in facts:
+                if fact.kind == kind:
+                    return fact
+        return _FRESH
+
+    def _result(self, operation: Operation) -> Fact:
+        name = operation.name
+        if name == "LOAD_ATTR":
+            return Fact(ATTRIBUTE, name=str(operation.arg), owner=self.of(operation.operands[0]))
+        if name in _REACHES:
+            return _inside(self.of(operation.operands[0]))
+        if name == "CALL":
+            callee = self.of(operation.operands[0])
+            if callee.kind == ATTRIBUTE and callee.name in _READS_A_PART and callee.owner is not None:
+                return _inside(callee.owner)
+        if name == "BINARY_OP" and isinstance(operation.arg, int) and operation.arg >= _IN_PLACE:
+            return _inside(self.of(operation.operands[0]))
+        if name == "LOAD_SLOT":
+            return self._worst(self._stored.get(("slot", operation.arg), ()))
+        if name == "LOAD_CELL":
+            return self._worst(self._stored.get(("cell", operation.operands[0]), ()))
+        return _FRESH
+
+
+def _inside(fact: Fact) -> Fact:
+    """Something reached from a value."""
+    if fact.kind == ATTRIBUTE:
+        assert fact.owner is not None
+        return _inside(fact.owner)
+    if fact.kind == OBJECT:
+        return Fact(PARTIAL, fact.root)
+    return fact if fact.kind in (PARTIAL, PARAMETER) else _FRESH
+
+
+def outside(fact: Fact) -> Fact:
+    """The fact about where a value was reached from: its owner's owner and so on."""
+    while fact.kind == ATTRIBUTE:
+        assert fact.owner is not None
+        fact = fact.owner
+    return fact
+
+
+def static_attribute(owner: object, name: str) -> object:
+    """What an attribute of an object refers to, without running anything; MISSING if only running could tell."""
+    if isinstance(owner, types.ModuleType):
+        return vars(owner).get(name, MISSING)
+    if isinstance(owner, type):
+        mro = type.__getattribute__(owner, "__mro__")
+    else:
+        mro = type(owner).__mro__
+        own = getattr(owner, "__dict__", None)
+        if isinstance(own, dict) and name in own:
+            return own[name]
+    for base in mro:
+        space = type.__getattribute__(base, "__dict__")
+        if name in space:
+            return space[name]
+    return MISSING

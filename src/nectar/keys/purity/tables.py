@@ -1,0 +1,282 @@
+"""Questions about library objects that code reaches: what they read, what they change, what they see.
+
+In: an object the analysis has resolved. Out: a Verdict, or None if nothing is known against it. Objects are matched by
+identity, so aliases and re-exports are covered; nothing is imported, because an object of a library exists only where
+the library is in sys.modules.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from enum import Enum
+from types import BuiltinMethodType, MethodType, MethodWrapperType, ModuleType
+from typing import TYPE_CHECKING, Any, Final
+
+from nectar.keys.origin import is_installed
+from nectar.keys.purity.deny import DENIED, HOMES, NEARER, OWNERS, REASONS, REFUSED, UNLESS, Condition
+from nectar.keys.purity.mutators import (
+    ARGUMENT_MUTATORS,
+    INPLACE_KEYWORDS,
+    MUTATORS,
+    OUT_KEYWORDS,
+    RECEIVER,
+    RECEIVER_NEEDS_KEYWORD,
+    RECEIVER_READS_FILE,
+    RECEIVER_READS_ZONE,
+    VIEWS_OF_RECEIVER,
+    changed_arguments,
+    mutators_of,
+)
+from nectar.keys.purity.observers import ATTRIBUTE_FEATURES, OBSERVERS, REFUSE, SAFE_CALLEES, observed_by
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = [
+    "ARGUMENT_MUTATORS",
+    "ATTRIBUTE_FEATURES",
+    "INPLACE_KEYWORDS",
+    "MUTATORS",
+    "OBSERVERS",
+    "OUT_KEYWORDS",
+    "RECEIVER",
+    "RECEIVER_NEEDS_KEYWORD",
+    "RECEIVER_READS_FILE",
+    "RECEIVER_READS_ZONE",
+    "REFUSE",
+    "SAFE_CALLEES",
+    "VIEWS_OF_RECEIVER",
+    "Condition",
+    "Verdict",
+    "attribute_verdict",
+    "changed_arguments",
+    "module_verdict",
+    "mutators_of",
+    "needs_argument",
+    "observed_by",
+    "refresh",
+    "verdict",
+]
+
+_PLAIN: Final = (int, float, complex, str, bytes, tuple, frozenset, type(None), type(...))  # shared between owners
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Why an object must not be used by a cached function.
+
+    kind: a key of REASONS. reason: for people, begins with the object's name. unless: how a call has to look to be
+    fine all the same; None if no call is.
+    """
+
+    kind: str
+    reason: str
+    unless: Condition | None = None
+
+
+def verdict(value: object) -> Verdict | None:
+    """What is known against a function, method, class or other object of a library; None if nothing is.
+
+    New modules are noticed by the number of modules; call refresh() before a run of questions to notice replaced ones.
+    """
+    if len(sys.modules) != _state.modules_seen:
+        refresh()
+    index = _state.index
+    found = index.get(id(value))
+    if found is not None:
+        return found[1]
+    kind = type(value)
+    if kind is MethodType:
+        return _of_method(value)  # type: ignore[arg-type]
+    if kind is BuiltinMethodType or kind is MethodWrapperType:
+        return _of_builtin_method(value)
+    if kind is classmethod or kind is staticmethod:
+        return verdict(value.__func__)  # type: ignore[attr-defined]
+    return None
+
+
+def needs_argument(value: object) -> bool:
+    """Whether the object is fine when called with the right argument only (such as a seed)."""
+    found = verdict(value)
+    return found is not None and found.unless is not None and found.unless.given
+
+
+def attribute_verdict(module: ModuleType, name: str) -> Verdict | None:
+    """What is known against reading an attribute of a module: also for plain values such as time.timezone."""
+    module_name = vars(module).get("__name__")
+    if not isinstance(module_name, str) or not is_installed(module):
+        return None
+    found = _named().get((module_name, name))
+    if found is not None:
+        return found
+    missing = object()
+    value = vars(module).get(name, missing)
+    return None if value is missing or isinstance(value, _PLAIN) else verdict(value)
+
+
+def module_verdict(module: ModuleType) -> Verdict | None:
+    """What is known against a module that is used as a value, so that nobody sees which of its names are read."""
+    name = vars(module).get("__name__")
+    if not isinstance(name, str) or not is_installed(module):
+        return None
+    if name in REFUSED:
+        return _make(REFUSED[name][0], name)
+    if name in DENIED:
+        return _make(next(iter(DENIED[name])), name)
+    return None
+
+
+# the index
+
+
+class _State:
+    def __init__(self) -> None:
+        self.modules_seen = -1
+        self.indexed: dict[str, ModuleType] = {}
+        self.index: dict[int, tuple[object, Verdict]] = {}  # holds the objects, so that their ids stay theirs
+        self.owners: dict[int, tuple[object, Verdict]] = {}
+
+
+_state = _State()
+
+
+def refresh() -> None:
+    """Takes in modules that were imported or replaced since the last time."""
+    modules = sys.modules
+    _state.modules_seen = len(modules)
+    for name in _OF_INTEREST:
+        module = modules.get(name)
+        if module is None or _state.indexed.get(name) is module or not isinstance(module, ModuleType):
+            continue
+        if getattr(vars(module).get("__spec__"), "_initializing", False):
+            _state.modules_seen = -1  # being imported in this moment: look again
+            continue
+        _state.indexed[name] = module
+        if is_installed(module):
+            _take_in(name, module)
+
+
+_OF_INTEREST: Final = tuple(dict.fromkeys((*REFUSED, *DENIED, *OWNERS)))
+
+
+def _take_in(name: str, module: ModuleType) -> None:
+    unless = UNLESS.get(name, {})
+    for kind, names in OWNERS.get(name, {}).items():
+        for attribute in names.split():
+            owner = vars(module).get(attribute)
+            if owner is not None:
+                _state.owners[id(owner)] = (owner, _make(kind, f"{name}.{attribute}"))
+    for table in (NEARER, DENIED):
+        for kind, names in table.get(name, {}).items():
+            for qualified in expand(module, names):
+                found = resolve(module, qualified)
+                if found is not None:
+                    _put(found, _make(kind, f"{name}.{qualified}", unless.get(qualified)))
+    if name in REFUSED:
+        for attribute, value in _refused_members(name, module):
+            _put(value, _make(REFUSED[name][0], f"{name}.{attribute}", unless.get(attribute)))
+
+
+def _refused_members(name: str, module: ModuleType) -> Iterator[tuple[str, object]]:
+    """Functions and classes a refused module brings with it; not what it imports, nor exceptions and enumerations."""
+    fine = set(REFUSED[name][1].split())
+    for attribute, value in list(vars(module).items()):
+        if attribute in fine or isinstance(value, (ModuleType, *_PLAIN)) or not callable(value):
+            continue
+        if isinstance(value, type) and issubclass(value, (BaseException, Enum)):
+            continue
+        if _belongs(value, name):
+            yield attribute, value
+
+
+def _belongs(value: object, name: str) -> bool:
+    home = getattr(value, "__module__", None)
+    if home is None:  # bound to a hidden instance
+        return True
+    if not isinstance(home, str):
+        return False
+    return home in (name, "_" + name) or home.startswith(name + ".") or home in HOMES.get(name, ())
+
+
+def expand(module: ModuleType, names: str) -> Iterator[str]:
+    """The names a line of a table stands for in a module that is there."""
+    for name in names.split():
+        if not name.endswith("*"):
+            yield name
+            continue
+        prefix, _, beginning = name[:-1].rpartition(".")
+        holder = resolve(module, prefix) if prefix else module
+        members = vars(holder) if isinstance(holder, (ModuleType, type)) else {}
+        for member, value in list(members.items()):
+            if member.startswith(beginning) and not member.startswith("__") and callable(value):
+                yield f"{prefix}.{member}" if prefix else member
+
+
+def resolve(module: ModuleType, qualified: str) -> object | None:
+    """The object as it lies in the module or in the class (a descriptor stays one); None if there is none."""
+    found: Any = vars(module)
+    for part in qualified.split("."):
+        if isinstance(found, type):
+            found = next((vars(base)[part] for base in found.__mro__ if part in vars(base)), None)
+        elif isinstance(found, dict):
+            found = found.get(part)
+        else:
+            return None
+    return found  # type: ignore[no-any-return]
+
+
+def _put(value: object, entry: Verdict) -> None:
+    if isinstance(value, (ModuleType, *_PLAIN)):
+        return
+    # the first name wins: tables name the public place before others
+    _state.index.setdefault(id(value), (value, entry))
+    # a method bound to a class is made anew at every access; one bound to a hidden instance says nothing of the class
+    if isinstance(value, classmethod | staticmethod) or isinstance(getattr(value, "__self__", None), type):
+        inner = getattr(value, "__func__", None)
+        if callable(inner):
+            _state.index.setdefault(id(inner), (inner, entry))
+
+
+def _make(kind: str, name: str, unless: Condition | None = None) -> Verdict:
+    return Verdict(kind, f"{name.removeprefix('builtins.')} {REASONS[kind]}", unless)
+
+
+def _of_method(method: MethodType) -> Verdict | None:
+    owner = _state.owners.get(id(method.__self__))
+    if owner is not None:
+        return owner[1]
+    found = _state.index.get(id(method.__func__))
+    return found[1] if found is not None else None
+
+
+def _of_builtin_method(method: Any) -> Verdict | None:
+    receiver = method.__self__
+    if receiver is None or isinstance(receiver, ModuleType):
+        return None
+    owner = _state.owners.get(id(receiver))
+    if owner is not None:
+        return owner[1]
+    holder = receiver if isinstance(receiver, type) else type(receiver)
+    name = method.__name__
+    for base in holder.__mro__:
+        own = type.__getattribute__(base, "__dict__")
+        if name in own:
+            found = _state.index.get(id(own[name]))
+            return found[1] if found is not None else None
+    return None
+
+
+_NAMES: dict[tuple[str, str], Verdict] = {}
+
+
+def _named() -> dict[tuple[str, str], Verdict]:
+    if not _NAMES:
+        for table in (DENIED, NEARER):
+            for module, kinds in table.items():
+                for kind, names in kinds.items():
+                    for name in names.split():
+                        if "." not in name and "*" not in name:
+                            unless = UNLESS.get(module, {}).get(name)
+                            _NAMES[module, name] = _make(kind, f"{module}.{name}", unless)
+    return _NAMES

@@ -1,0 +1,86 @@
+"""From the type of an object to the expander that takes it apart.
+
+Exact types first; then classes, then instances of whatever else. Expanders for libraries are loaded when the library
+is, never before. People add their own with register().
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import types
+from collections.abc import Callable
+from typing import Any, Final
+
+from nectar.keys import ambient, classes, exposed, functions, instances, library
+from nectar.keys.expansion import Expander, Expansion, WalkContext
+from nectar.keys.values import annotations, callables, containers, runtime, standard, temporal
+
+_LIBRARIES: Final = {
+    "numpy": "nectar.keys.values.numpy_values",
+    "pandas": "nectar.keys.values.pandas_values",
+    "pyarrow": "nectar.keys.values.arrow_values",
+    "polars": "nectar.keys.values.polars_values",
+}
+_expanders: dict[type, Expander] = {
+    **annotations.EXPANDERS,
+    **callables.EXPANDERS,
+    **runtime.EXPANDERS,
+    **standard.EXPANDERS,
+    **temporal.EXPANDERS,
+    **containers.EXPANDERS,
+    types.FunctionType: functions.expand_function,
+    types.BuiltinFunctionType: library.expand_builtin,
+    types.ModuleType: library.expand_module,
+    type: classes.expand_class,
+    exposed.Exposed: exposed.expand_exposed,
+    ambient.EnvironmentVariable: ambient.expand_environment_variable,
+}
+_to_load: dict[str, str] = dict(_LIBRARIES)
+_found: dict[type, Expander] = {}
+
+
+def expander_for(kind: type) -> Expander:
+    """The expander of objects whose type is exactly kind."""
+    expander = _expanders.get(kind)
+    if expander is not None:
+        return expander
+    expander = _found.get(kind)
+    if expander is None or _load_libraries():
+        expander = _found[kind] = _search(kind)
+    return expander
+
+
+def _search(kind: type) -> Expander:
+    _load_libraries()
+    expander = _expanders.get(kind)
+    if expander is not None:
+        return expander
+    return classes.expand_class if issubclass(kind, type) else _expand_instance
+
+
+def _load_libraries() -> bool:
+    """Loads expanders of libraries that have been imported meanwhile."""
+    ready = [name for name in _to_load if name in sys.modules]
+    for name in ready:
+        module = importlib.import_module(_to_load.pop(name))
+        for kind, expander in module.EXPANDERS.items():
+            _expanders.setdefault(kind, expander)
+    if ready:
+        _found.clear()
+        instances.forget_layouts()
+    return bool(ready)
+
+
+_expand_instance = instances.make_expander(lambda kind: None if kind is object else _expanders.get(kind))
+
+
+def register(kind: type, encode: Callable[[Any], object]) -> None:
+    """Objects whose type is exactly kind are fingerprinted as the value that encode gives for them."""
+
+    def expand_registered(value: object, walk: WalkContext) -> Expansion:
+        return Expansion("registered", b"", (kind, encode(value)), ("class", "encoding"))
+
+    _expanders[kind] = expand_registered
+    _found.clear()
+    instances.forget_layouts()

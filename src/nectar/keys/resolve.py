@@ -1,0 +1,438 @@
+"""From a template and the names around a function to its skeleton and operands.
+
+In: a template, the function's globals, builtins and cells. Out: bytes that say what is done (the skeleton), and the
+objects it is done with (the operands), in the order of first use. A chain of attributes of modules is one operand:
+`math.floor`, `from math import floor` and an alias are the same. Names vanish: a global, a captured variable and a
+constant of equal value are the same. Nested code is rendered in place.
+
+What was read on the way is kept, so that a later recheck needs identity comparisons only.
+"""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+import importlib.util
+import inspect
+import os
+import sys
+import types
+from typing import Final
+
+from nectar.keys.ambient import EnvironmentVariable
+from nectar.keys.atoms import ATOMS
+from nectar.keys.bytecode.symbolic import CAUGHT, CELL, CELLS, CONST, FREE, GLOBAL, NULL, PARAM, UNBOUND, Operation
+from nectar.keys.bytecode.template import RETURN, Block, Template, template_of
+from nectar.keys.expansion import joined, sized
+
+MISSING: Final = object()
+SIGNATURE_FLAGS: Final = (
+    inspect.CO_VARARGS | inspect.CO_VARKEYWORDS | inspect.CO_GENERATOR | inspect.CO_COROUTINE
+    | inspect.CO_ITERABLE_COROUTINE | inspect.CO_ASYNC_GENERATOR
+)  # fmt: skip
+# Names a class body sets by itself; they tell where the class stands, not what it does.
+_OF_CLASS_BODIES: Final = {
+    "__module__": "modules", "__qualname__": "qualnames", "__doc__": "docs",
+    "__firstlineno__": "lines", "__static_attributes__": "lines",
+}  # fmt: skip
+
+
+class GlobalsView:
+    """Stands for the result of `globals()` or of a module's `__dict__`, as long as only constant names are looked up."""
+
+    __slots__ = ("namespace", "source")
+
+    def __init__(self, namespace: dict[str, object], source: object) -> None:
+        self.namespace = namespace
+        self.source = source
+
+
+class Part:
+    """One template as rendered: which values turned out to be which objects."""
+
+    __slots__ = ("known", "nested", "template")
+
+    def __init__(self, template: Template, nested: bool) -> None:
+        self.template = template
+        self.nested = nested
+        self.known: dict[int, object] = {}
+
+
+class Resolution:
+    """Renders the template of one function, nested code included."""
+
+    def __init__(
+        self, namespace: dict[str, object], builtin: dict[str, object], cells: dict[str, object], observed: frozenset[str]
+    ) -> None:
+        self.namespace = namespace
+        self.builtin = builtin
+        self.cells = cells
+        self.observed = observed
+        self.operands: list[object] = []
+        self.labels: list[str] = []
+        self.reads: list[tuple[dict[str, object], str, object]] = []
+        self.parts: list[Part] = []
+        self.unimportable: list[tuple[Template, Operation, str]] = []
+        self._numbers: dict[object, bytes] = {}
+
+    # names
+
+    def read(self, namespace: dict[str, object], name: str) -> object:
+        """What name refers to in a namespace (MISSING if nothing), noted for rechecks."""
+        found = namespace.get(name, MISSING)
+        self.reads.append((namespace, name, found))
+        return found
+
+    def read_global(self, name: str) -> object:
+        """What a global name refers to."""
+        found = self.read(self.namespace, name)
+        return self.read(self.builtin, name) if found is MISSING else found
+
+    def read_attribute(self, module: types.ModuleType, name: str) -> object:
+        """What an attribute of a module refers to; MISSING where only running code could tell."""
+        return self.read(vars(module), name)
+
+    # operands
+
+    def operand(self, value: object, label: str) -> bytes:
+        """The token of an object, which becomes an operand."""
+        atom = ATOMS.get(type(value))
+        key: object = (type(value), atom(value)) if atom is not None else id(value)
+        token = self._numbers.get(key)
+        if token is None:
+            token = _token(b"o", len(self.operands))
+            self.operands.append(value)
+            self.labels.append(label)
+            if type(value) is not tuple and type(value) is not frozenset:  # whether those are shared is up to the compiler
+                self._numbers[key] = token
+        return token
+
+    def render(self, template: Template, cells: dict[str, object] | None = None) -> bytes:
+        """The skeleton of a template. cells: what its free variables hold, as far as that cannot change."""
+        part = Part(template, nested=cells is not None)
+        self.parts.append(part)
+        return _Renderer(self, part, self.cells if cells is None else cells).render()
+
+
+class _Renderer:
+    def __init__(self, resolution: Resolution, part: Part, cells: dict[str, object]) -> None:
+        self.resolution = resolution
+        self.part = part
+        self.template = part.template
+        self.known = part.known
+        self.cells = cells
+        self.code = part.template.code
+        self.final: dict[int, bytes] = {}
+        self.folded: set[int] = set()
+        self.labels: dict[int, str] = {}
+        self.free: dict[str, int] = {}
+        self.local_cells: dict[int, int] = {}
+        self.rebinding = "rebinding" in resolution.observed
+
+    def render(self) -> bytes:
+        count = 0
+        for block in self.template.blocks:
+            for merge in block.merges:
+                self.final[merge] = _token(b"v", count)
+                count += 1
+            for operation in block.operations:
+                if self._fold(operation):
+                    self.folded.add(id(operation))
+                    continue
+                for result in range(operation.result, operation.result + operation.count):
+                    self.final[result] = _token(b"v", count)
+                    count += 1
+        return signature(self.code) + b"".join(self._block(block) for block in self.template.blocks)
+
+    # folding: operations whose result is known now
+
+    def _fold(self, operation: Operation) -> bool:
+        fold = _FOLDS.get(operation.name)
+        if fold is None:
+            return False
+        found = fold(self, operation)
+        if found is MISSING:
+            return False
+        self.known[operation.result] = found
+        return True
+
+    def _label(self, operation: Operation, label: str) -> None:
+        self.labels[operation.result] = label
+
+    def _fold_global(self, operation: Operation) -> object:
+        name: str = self.template.data[operation.operands[0]]  # type: ignore[assignment]
+        self._label(operation, f"global {name}")
+        if self.rebinding or name in self.template.stored_global:
+            return MISSING
+        return self.resolution.read_global(name)
+
+    def _fold_free(self, operation: Operation) -> object:
+        name: str = self.template.data[operation.operands[0]]  # type: ignore[assignment]
+        self._label(operation, f"captured {name}")
+        if self.rebinding or name in self.template.stored_free:
+            return MISSING
+        return self.cells.get(name, MISSING)
+
+    def _fold_attribute(self, operation: Operation) -> object:
+        owner = self.known.get(operation.operands[0], MISSING)
+        name: str = operation.arg  # type: ignore[assignment]
+        if owner is os.environ and name == "get":
+            return os.environ.get
+        if type(owner) is not types.ModuleType and not isinstance(owner, types.ModuleType):
+            return MISSING
+        self._label(operation, f"{self.labels.get(operation.operands[0], owner.__name__).removeprefix('global ')}.{name}")
+        if name == "__dict__":
+            return GlobalsView(vars(owner), owner)
+        return self.resolution.read_attribute(owner, name)
+
+    def _fold_import(self, operation: Operation) -> object:
+        name, level, names = operation.arg  # type: ignore[misc]
+        module = self._import(operation, name, level)
+        if module is MISSING or names:
+            return module
+        return module if level else sys.modules.get(name.partition(".")[0], MISSING)
+
+    def _import(self, operation: Operation, name: str, level: int) -> object:
+        try:
+            full = importlib.util.resolve_name("." * level + name, self._package()) if level else name
+            self._label(operation, full)
+            return sys.modules.get(full) or importlib.import_module(full)
+        except Exception:
+            self.resolution.unimportable.append((self.template, operation, name))
+            return MISSING
+
+    def _package(self) -> str:
+        namespace = self.resolution.namespace
+        package = namespace.get("__package__")
+        return str(package or str(namespace.get("__name__", "")).rpartition(".")[0])
+
+    def _fold_import_from(self, operation: Operation) -> object:
+        owner = self.known.get(operation.operands[0], MISSING)
+        if not isinstance(owner, types.ModuleType):
+            return MISSING
+        name: str = operation.arg  # type: ignore[assignment]
+        self._label(operation, f"{owner.__name__}.{name}")
+        found = self.resolution.read_attribute(owner, name)
+        return found if found is not MISSING else self._submodule(f"{owner.__name__}.{name}")
+
+    def _submodule(self, full: str) -> object:
+        try:
+            return sys.modules.get(full) or importlib.import_module(full)
+        except Exception:
+            return MISSING
+
+    def _fold_subscript(self, operation: Operation) -> object:
+        owner = self.known.get(operation.operands[0], MISSING)
+        key = self._constant(operation.operands[1])
+        if type(key) is not str:
+            return MISSING
+        if isinstance(owner, GlobalsView):
+            self._label(operation, f"global {key}")
+            return self.resolution.read(owner.namespace, key)
+        if owner is sys.modules:
+            self._label(operation, f"module {key}")
+            return self.resolution.read(sys.modules, key)  # type: ignore[arg-type]
+        if owner is os.environ and key in os.environ:
+            return EnvironmentVariable(key)
+        return MISSING
+
+    def _fold_call(self, operation: Operation) -> object:
+        callee = self.known.get(operation.operands[0], MISSING)
+        if callee is MISSING or operation.arg:
+            return MISSING
+        try:
+            fold = _CALL_FOLDS.get(callee)
+        except TypeError:
+            return MISSING
+        return MISSING if fold is None else fold(self, operation)
+
+    def _call_globals(self, operation: Operation) -> object:
+        return GlobalsView(self.resolution.namespace, globals) if len(operation.operands) == 1 else MISSING
+
+    def _call_getattr(self, operation: Operation) -> object:
+        if len(operation.operands) < 3:
+            return MISSING
+        owner, name = self.known.get(operation.operands[1], MISSING), self._constant(operation.operands[2])
+        if not isinstance(owner, types.ModuleType) or type(name) is not str:
+            return MISSING
+        self._label(operation, f"{owner.__name__}.{name}")
+        return self.resolution.read_attribute(owner, name)
+
+    def _call_import(self, operation: Operation) -> object:
+        name = self._constant(operation.operands[1]) if len(operation.operands) == 2 else None
+        if type(name) is not str or name.startswith("."):
+            return MISSING
+        module = self._import(operation, name, 0)
+        if self.known[operation.operands[0]] is builtins.__import__ and module is not MISSING:
+            return sys.modules.get(name.partition(".")[0], MISSING)
+        return module
+
+    def _call_getenv(self, operation: Operation) -> object:
+        """`os.getenv("X")`; with a default only where the variable is set."""
+        name = self._constant(operation.operands[1]) if len(operation.operands) in (2, 3) else None
+        if type(name) is not str or (len(operation.operands) == 3 and name not in os.environ):
+            return MISSING
+        return EnvironmentVariable(name)
+
+    def _constant(self, value: int) -> object:
+        if self.template.kinds[value] == CONST:
+            return self.code.co_consts[self.template.data[value]]  # type: ignore[call-overload]
+        known = self.known.get(value, MISSING)
+        return known if type(known) is str else MISSING
+
+    # writing
+
+    def _block(self, block: Block) -> bytes:
+        token = self.token
+        out = [b"B", len(block.merges).to_bytes(4, "little")]
+        if block.handler is not None:
+            out.append(_token(b"h", block.handler))
+            out.extend(map(token, block.handler_stack))
+        for head, operation in zip(block.heads, block.operations, strict=True):
+            if id(operation) not in self.folded:
+                out.append(self._operation(head, operation))
+        out.append(b"T" + block.test.encode() + b":")
+        if block.value >= 0:
+            out.append(token(block.value))
+        for edge in block.edges:
+            out.append(b"R" if edge.target == RETURN else _token(b"G", edge.target))
+            out.extend(map(token, edge.values))
+        return b"".join(out)
+
+    def _operation(self, head: bytes, operation: Operation) -> bytes:
+        if operation.name == "MAKE_FUNCTION":
+            return self._function(operation)
+        if operation.name == "STORE_NAME" and operation.arg in _OF_CLASS_BODIES:
+            if _OF_CLASS_BODIES[operation.arg] not in self.resolution.observed:
+                return b""
+        elif operation.name == "LOAD_NAME":
+            return head + self._loaded_name(operation)
+        operands = b"".join(map(self.token, operation.operands))
+        return head + len(operation.operands).to_bytes(4, "little") + operands
+
+    def _loaded_name(self, operation: Operation) -> bytes:
+        """A name in a class body: of the class so far, or global, or built in."""
+        name: str = operation.arg  # type: ignore[assignment]
+        found = self.resolution.read_global(name) if name != "__name__" else MISSING
+        others = b"".join(map(self.token, operation.operands[:-1]))
+        return others + (b"?" if found is MISSING else self.resolution.operand(found, f"global {name}"))
+
+    def _function(self, operation: Operation) -> bytes:
+        """A function made here: its code in place, what it is made with, and the cells it captures, by first use."""
+        flags: tuple[int, ...] = operation.arg  # type: ignore[assignment]
+        parts = dict(zip(flags, operation.operands[1:], strict=True))
+        inner: types.CodeType = self._constant(operation.operands[0])  # type: ignore[assignment]
+        captured = self._captured(inner, parts.get(8))
+        held = {name: self._held(value) for name, value in captured.items()}
+        part = Part(template_of(inner), nested=True)
+        self.resolution.parts.append(part)
+        renderer = _Renderer(self.resolution, part, {name: value for name, value in held.items() if value is not MISSING})
+        body = renderer.render()
+        out = [b"F", sized(body)]
+        if "names" in self.resolution.observed:
+            out.append(joined(inner.co_name))
+        if "qualnames" in self.resolution.observed:
+            out.append(joined(inner.co_qualname))
+        for flag, feature in ((1, None), (2, None), (4, "annotations")):
+            if flag in parts and (feature is None or feature in self.resolution.observed):
+                out.append(_token(b"+", flag) + self.token(parts[flag]))
+        out.extend(self.token(captured[name]) for name in renderer.free)
+        if "__class__" in captured and "__class__" not in renderer.free:
+            out.append(self.token(captured["__class__"]))
+        return b"".join(out)
+
+    def _captured(self, inner: types.CodeType, cells: int | None) -> dict[str, int]:
+        if cells is None or self.template.kinds[cells] != CELLS:
+            return {}
+        values: tuple[int, ...] = self.template.data[cells]  # type: ignore[assignment]
+        return dict(zip(inner.co_freevars, values, strict=True))
+
+    def _held(self, value: int) -> object:
+        """What a captured variable holds, where this code got it from outside and nobody here changes it."""
+        if self.template.kinds[value] != FREE or self.rebinding:
+            return MISSING
+        return self.cells.get(self.template.data[value], MISSING)  # type: ignore[call-overload]
+
+    def token(self, value: int) -> bytes:
+        """What stands for a value in the skeleton."""
+        token = self.final.get(value)
+        if token is None:
+            token = self.final[value] = self._new_token(value)
+        return token
+
+    def _new_token(self, value: int) -> bytes:
+        if value in self.known:
+            known = self.known[value]
+            source = known.source if isinstance(known, GlobalsView) else known
+            return self.resolution.operand(source, self.labels.get(value, ""))
+        kind, data = self.template.kinds[value], self.template.data[value]
+        if kind == PARAM:
+            return _token(b"p", data)  # type: ignore[arg-type]
+        if kind == CONST:
+            return self._constant_token(self.code.co_consts[data])  # type: ignore[call-overload]
+        if kind == GLOBAL:
+            return b"g" + joined(data)  # type: ignore[arg-type]
+        if kind == FREE:
+            return self._free_token(data)  # type: ignore[arg-type]
+        if kind == CELL:
+            return self._cell_token(data)  # type: ignore[arg-type]
+        if kind == CAUGHT:
+            return _token(b"e", data[0] + 1) + _token(b"e", data[1] + 1)  # type: ignore[index]
+        if kind in (UNBOUND, NULL):
+            return b"u" if kind == UNBOUND else b"0"
+        raise AssertionError(f"value of kind {kind} in {self.code.co_qualname}")
+
+    def _constant_token(self, constant: object) -> bytes:
+        return self.resolution.operand(constant, "constant")
+
+    def _free_token(self, name: str) -> bytes:
+        """A captured variable that is read or written as a variable: by first use, and with what it holds now."""
+        number = self.free.setdefault(name, len(self.free))
+        if self.part.nested:
+            return _token(b"f", number)
+        held = self.cells.get(name, MISSING)
+        return _token(b"f", number) + (b"?" if held is MISSING else self.resolution.operand(held, f"captured {name}"))
+
+    def _cell_token(self, index: int) -> bytes:
+        names = self.code.co_varnames + tuple(name for name in self.code.co_cellvars if name not in self.code.co_varnames)
+        if names[index] in parameter_names(self.code):
+            return _token(b"P", index)
+        return _token(b"c", self.local_cells.setdefault(index, len(self.local_cells)))
+
+
+_FOLDS: Final = {
+    "LOAD_GLOBAL": _Renderer._fold_global,
+    "LOAD_FREE": _Renderer._fold_free,
+    "LOAD_ATTR": _Renderer._fold_attribute,
+    "IMPORT_NAME": _Renderer._fold_import,
+    "IMPORT_FROM": _Renderer._fold_import_from,
+    "BINARY_SUBSCR": _Renderer._fold_subscript,
+    "CALL": _Renderer._fold_call,
+}
+_CALL_FOLDS: Final = {
+    globals: _Renderer._call_globals,
+    getattr: _Renderer._call_getattr,
+    builtins.__import__: _Renderer._call_import,
+    importlib.import_module: _Renderer._call_import,
+    os.getenv: _Renderer._call_getenv,
+    os.environ.get: _Renderer._call_getenv,
+}
+
+
+def signature(code: types.CodeType) -> bytes:
+    """How arguments are passed: numbers, kinds, and the names that only keywords can give."""
+    positional = code.co_argcount
+    keyword_only = code.co_varnames[positional : positional + code.co_kwonlyargcount]
+    counts = (positional, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags & SIGNATURE_FLAGS)
+    return joined(*(count.to_bytes(4, "little") for count in counts), *keyword_only)
+
+
+def parameter_names(code: types.CodeType) -> tuple[str, ...]:
+    """All parameters by name, *args and **kwargs included."""
+    count = code.co_argcount + code.co_kwonlyargcount
+    count += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    return code.co_varnames[:count]
+
+
+def _token(kind: bytes, number: int) -> bytes:
+    return kind + number.to_bytes(4, "little")

@@ -1,0 +1,105 @@
+"""Bulk content: large runs of bytes represented by their length and BLAKE3 digest.
+
+In: anything contiguous that exports a buffer. Out: 40 bytes for a payload. Law: no copy is made, and the digest is a
+plain BLAKE3-256, so that hashing runs at that function's own speed. A digest in the payload (rather than the bytes)
+lets a recheck compare 40 bytes with a fresh hash.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import blake3
+
+from nectar.keys.atoms import pack
+from nectar.keys.expansion import Buffer, Expansion, sized
+
+PARALLEL_FROM: Final = 1 << 20  # below, starting threads costs more than it saves
+_threads = blake3.blake3.AUTO
+
+
+def _stay_single() -> None:
+    """After a fork the hash function's threads are gone, and waiting for them would never end."""
+    global _threads
+    _threads = 1
+
+
+os.register_at_fork(after_in_child=_stay_single)
+
+
+def content(buffer: Buffer) -> bytes:
+    """Length and digest of one contiguous buffer of single bytes."""
+    size = len(buffer)
+    hasher = blake3.blake3(max_threads=_threads if size >= PARALLEL_FROM else 1)
+    hasher.update(buffer)
+    return size.to_bytes(8, "little") + hasher.digest()
+
+
+def content_of_chunks(chunks: Iterable[Buffer]) -> bytes:
+    """The same bytes as content() gives for the concatenation of the chunks."""
+    hasher = blake3.blake3()
+    size = 0
+    for chunk in chunks:
+        size += len(chunk)
+        hasher.update(chunk)
+    return size.to_bytes(8, "little") + hasher.digest()
+
+
+class Parts:
+    """Collects what one library value is made of: bytes for the payload, and objects for the walk to visit.
+
+    Every addition carries its kind and its length, so that no two sequences of additions give the same payload and
+    the same children.
+    """
+
+    __slots__ = ("_children", "_labels", "_payload")
+
+    def __init__(self, *children: object) -> None:
+        self._payload: list[bytes] = []
+        self._children: list[object] = list(children)
+        self._labels: list[str] = ["type"] * len(children)
+
+    def text(self, *texts: str) -> None:
+        """Adds names, kinds, formats."""
+        for text in texts:
+            self._payload.append(b"t" + sized(text.encode("utf-8", "surrogatepass")))
+
+    def number(self, *numbers: int) -> None:
+        """Adds counts, flags, positions."""
+        for number in numbers:
+            self._payload.append(b"n" + sized(str(int(number)).encode()))
+
+    def raw(self, data: bytes) -> None:
+        """Adds a few bytes as they are."""
+        self._payload.append(b"r" + sized(data))
+
+    def bulk(self, buffer: Buffer) -> None:
+        """Adds a contiguous buffer of single bytes by its digest."""
+        self._payload.append(b"b" + content(buffer))
+
+    def chunks(self, chunks: Iterable[Buffer]) -> None:
+        """Adds a sequence of buffers as if they were one."""
+        self._payload.append(b"b" + content_of_chunks(chunks))
+
+    def child(self, value: object, label: str) -> None:
+        """Adds an object for the walk to visit."""
+        self._payload.append(b"c")
+        self._children.append(value)
+        self._labels.append(label)
+
+    def objects(self, values: Sequence[object], label: str) -> None:
+        """Adds Python objects in order; in one block where they are atoms of one type."""
+        block = pack(values)
+        self.number(len(values))
+        if block is not None:
+            self._payload.append(b"p" + content(block))
+            return
+        self._payload.append(b"o")
+        self._children.extend(values)
+        self._labels.extend(f"{label}[{index}]" for index in range(len(values)))
+
+    def expansion(self, tag: str) -> Expansion:
+        """Everything added so far, as an expansion whose recheck expands again and compares."""
+        return Expansion(tag, b"".join(self._payload), self._children, self._labels)

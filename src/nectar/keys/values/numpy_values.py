@@ -1,0 +1,267 @@
+"""Expanders of NumPy's values: arrays, scalars, dtypes, random generators, universal functions.
+
+Law: dtype, shape and content in C order decide; strides, padding bytes, alignment of memory and the file behind a
+memory map do not. Whether an array may be written to is part of it, because programs find out.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import sys
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+
+from nectar.errors import UnencodableError
+from nectar.keys.expansion import Expander, Expansion, WalkContext, always
+from nectar.keys.values.bulk import Parts
+from nectar.keys.values.place import HERE, placed
+
+CHUNK: Final = 1 << 20  # elements copied at a time when memory is not contiguous
+_LONG_DOUBLE_BYTES: Final = 10 if np.finfo(np.longdouble).nmant == 63 else np.dtype(np.longdouble).itemsize
+
+
+def add_dtype(parts: Parts, dtype: np.dtype[Any]) -> None:
+    """Adds a dtype: kind, width, byte order, unit; fields with offsets and titles; metadata."""
+    parts.text(type(dtype).__name__, dtype.char, dtype.str)
+    if dtype.type is not np.void and dtype.kind == "V":
+        parts.child(dtype.type, "scalar type")
+    if dtype.metadata:
+        parts.child(dict(dtype.metadata), "metadata")
+    if dtype.kind == "T":
+        _add_string_dtype(parts, dtype)
+    if dtype.subdtype is not None:
+        base, shape = dtype.subdtype
+        parts.number(*shape)
+        add_dtype(parts, base)
+    if dtype.names is None or dtype.fields is None:
+        return
+    parts.number(len(dtype.names), dtype.itemsize, dtype.alignment, dtype.isalignedstruct)
+    for name in dtype.names:
+        field = dtype.fields[name]
+        parts.text(name)
+        parts.number(field[1])
+        parts.child(field[2] if len(field) > 2 else None, "title")
+        add_dtype(parts, field[0])
+
+
+def _add_string_dtype(parts: Parts, dtype: Any) -> None:
+    parts.number(dtype.coerce)
+    if hasattr(dtype, "na_object"):
+        parts.child(dtype.na_object, "na_object")
+
+
+def add_array(parts: Parts, array: np.ndarray[Any, Any], label: str = "") -> None:
+    """Adds an array's dtype, shape and content."""
+    add_dtype(parts, array.dtype)
+    parts.number(array.ndim, *array.shape)
+    add_elements(parts, array, label)
+
+
+def add_elements(parts: Parts, array: np.ndarray[Any, Any], label: str = "") -> None:
+    """Adds an array's content in C order, without what lies between its elements."""
+    dtype = array.dtype
+    if dtype.names is not None:
+        for name in dtype.names:
+            field = np.ndarray.__getitem__(array, name)
+            parts.number(field.ndim, *field.shape)
+            add_elements(parts, field, f"{label}.{name}")
+    elif dtype.kind in "OT":
+        parts.objects(array.reshape(-1).tolist(), label)
+    elif dtype.char in "gG":
+        parts.chunks(_without_padding(array))
+    elif array.size == 0 or dtype.itemsize == 0:
+        parts.bulk(b"")
+    elif array.flags.c_contiguous:
+        parts.bulk(memoryview(array.reshape(-1).view(np.uint8)))
+    else:
+        parts.chunks(_copied(array))
+
+
+def _copied(array: np.ndarray[Any, Any]) -> Iterator[memoryview]:
+    """The elements in C order, copied in bounded chunks."""
+    flags = ("external_loop", "buffered", "zerosize_ok")
+    for chunk in np.nditer(array, flags=flags, order="C", buffersize=CHUNK):
+        yield memoryview(np.ascontiguousarray(chunk).reshape(-1).view(np.uint8))
+
+
+def _without_padding(array: np.ndarray[Any, Any]) -> Iterator[memoryview]:
+    """Extended floats without the bytes that round them up to a multiple of the word."""
+    if array.size == 0:
+        return
+    width = np.dtype(np.longdouble).itemsize
+    for chunk in _copied(array):
+        cells = np.frombuffer(chunk, np.uint8).reshape(-1, width)
+        yield memoryview(np.ascontiguousarray(cells[:, :_LONG_DOUBLE_BYTES]).reshape(-1))
+
+
+def _plain(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    return value.view(np.ndarray)
+
+
+def expand_array(value: np.ndarray[Any, Any], walk: WalkContext) -> Expansion:
+    """An array: dtype, shape, content, and whether it may be written to."""
+    parts = Parts(type(value))
+    parts.number(value.flags.writeable)
+    add_array(parts, _plain(value) if type(value) is not np.ndarray else value)
+    return parts.expansion("ndarray")
+
+
+def expand_masked_array(value: np.ma.MaskedArray[Any, Any], walk: WalkContext) -> Expansion:
+    """A masked array: data (also below the mask, where programs can look), mask, fill value, hardness of the mask."""
+    if value is np.ma.masked:
+        return Expansion("np.ma.masked", b"", (type(value),), still=always)
+    parts = Parts(type(value))
+    parts.number(value.flags.writeable, value.hardmask, value.mask is np.ma.nomask)
+    add_array(parts, np.ma.getdata(value).view(np.ndarray), "data")
+    add_array(parts, np.asarray(value.mask), "mask")
+    add_array(parts, np.asarray(value.fill_value), "fill_value")
+    return parts.expansion("masked array")
+
+
+def expand_scalar(value: np.generic, walk: WalkContext) -> Expansion:
+    """A NumPy scalar: dtype and content."""
+    parts = Parts(type(value))
+    add_array(parts, np.asarray(value))
+    fixed = type(value) is not np.void
+    return parts.expansion("numpy scalar")._replace(by_value=fixed, still=always if fixed else None)
+
+
+def expand_dtype(value: np.dtype[Any], walk: WalkContext) -> Expansion:
+    """A dtype."""
+    parts = Parts(type(value))
+    add_dtype(parts, value)
+    return parts.expansion("dtype")
+
+
+def expand_generator(value: np.random.Generator, walk: WalkContext) -> Expansion:
+    """A random generator: the source of its bits, with its present state."""
+    return Expansion("random generator", b"", (type(value), value.bit_generator), ("type", "bit_generator"))
+
+
+def expand_random_state(value: np.random.RandomState, walk: WalkContext) -> Expansion:
+    """A legacy random generator: its present state."""
+    parts = Parts(type(value))
+    _add_state(parts, value.get_state(legacy=False))
+    return parts.expansion("random state")
+
+
+def expand_bit_generator(value: np.random.BitGenerator, walk: WalkContext) -> Expansion:
+    """A source of random bits: its present state, and the seeds that new ones spawned from it would get."""
+    parts = Parts(type(value))
+    _add_state(parts, value.state)
+    parts.child(getattr(value, "seed_seq", None), "seed_seq")
+    return parts.expansion("bit generator")
+
+
+def expand_seed_sequence(value: np.random.SeedSequence, walk: WalkContext) -> Expansion:
+    """A seed sequence: everything that decides what it spawns."""
+    parts = Parts(type(value))
+    state = {name: getattr(value, name) for name in ("entropy", "spawn_key", "pool_size", "n_children_spawned", "pool")}
+    _add_state(parts, state)
+    return parts.expansion("seed sequence")
+
+
+def _add_state(parts: Parts, state: object) -> None:
+    """Adds a nest of dicts, sequences, arrays and numbers."""
+    if isinstance(state, dict):
+        parts.number(len(state))
+        for name in sorted(state):
+            parts.text(name)
+            _add_state(parts, state[name])
+    elif isinstance(state, (list, tuple)):
+        parts.number(len(state))
+        for part in state:
+            _add_state(parts, part)
+    elif isinstance(state, np.ndarray):
+        add_array(parts, state)
+    elif state is None or isinstance(state, (int, float, str)):
+        parts.text(type(state).__name__, repr(state))
+    else:
+        raise UnencodableError("a random generator", HERE, f"it holds an unknown {type(state).__name__}")
+
+
+_UFUNC_HOMES: Final = ("numpy", "numpy._core.umath", "numpy.linalg._umath_linalg", "numpy.strings", "scipy.special")
+
+
+def expand_ufunc(value: np.ufunc, walk: WalkContext) -> Expansion:
+    """A universal function: by its name where a library has it, otherwise the Python function it was made from."""
+    name = value.__name__
+    for home in _UFUNC_HOMES:
+        if getattr(sys.modules.get(home), name, None) is value:
+            parts = Parts(type(value))
+            parts.text(home, name)
+            return parts.expansion("ufunc")._replace(still=always)
+    return _expand_made_ufunc(value)
+
+
+def _expand_made_ufunc(value: np.ufunc) -> Expansion:
+    inside = [part for part in gc.get_referents(value) if callable(part)]
+    if len(inside) != 1 or not value.__name__.endswith("(vectorized)"):
+        raise UnencodableError(
+            f"the universal function {value.__name__}", HERE, "no library NumPy knows has it under that name"
+        )
+    parts = Parts(type(value))
+    parts.number(value.nin, value.nout)
+    parts.child(value.identity, "identity")
+    parts.child(inside[0], "function")
+    return parts.expansion("ufunc from Python")
+
+
+def expand_vectorize(value: np.vectorize, walk: WalkContext) -> Expansion:
+    """np.vectorize: its function and options, not the universal functions it made so far."""
+    parts = Parts(type(value))
+    names = ("pyfunc", "otypes", "signature", "cache")
+    for name in names:
+        parts.child(getattr(value, name, None), name)
+    parts.child(frozenset(value.excluded), "excluded")
+    return parts.expansion("vectorize")
+
+
+def expand_array_function(value: Any, walk: WalkContext) -> Expansion:
+    """A public function of NumPy that other array libraries can take over: by its name."""
+    module, name = value.__module__, value.__qualname__
+    found: object = importlib.import_module(module) if str(module).startswith("numpy") else None
+    for step in str(name).split("."):
+        found = getattr(found, step, None)
+    if found is not value:
+        raise UnencodableError(f"the function {module}.{name}", HERE, "NumPy has another one under that name")
+    parts = Parts(type(value))
+    parts.text(module, name)
+    return parts.expansion("numpy function")._replace(still=always)
+
+
+def _refuse_iterator(value: object, walk: WalkContext) -> Expansion:
+    raise UnencodableError(f"a {type(value).__name__}", HERE, "it holds a position that every use moves on")
+
+
+def _dtype_classes() -> set[type]:
+    named = {kind for kind in vars(np.dtypes).values() if isinstance(kind, type) and issubclass(kind, np.dtype)}
+    return named | {type(np.dtype(code)) for code in np.typecodes["All"]}
+
+
+def _scalar_classes() -> set[type]:
+    return {np.dtype(code).type for code in np.typecodes["All"] if code != "O"}
+
+
+def _bit_generators() -> list[type]:
+    return [np.random.MT19937, np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.SFC64]
+
+
+EXPANDERS: dict[type, Expander] = placed({
+    **dict.fromkeys((np.ndarray, np.matrix, np.memmap, np.recarray, np.char.chararray), expand_array),
+    **dict.fromkeys((np.ma.MaskedArray, type(np.ma.masked)), expand_masked_array),
+    **dict.fromkeys(_scalar_classes(), expand_scalar),
+    np.record: expand_scalar,
+    **dict.fromkeys(_dtype_classes(), expand_dtype),
+    np.random.Generator: expand_generator,
+    np.random.RandomState: expand_random_state,
+    np.random.SeedSequence: expand_seed_sequence,
+    **dict.fromkeys(_bit_generators(), expand_bit_generator),
+    np.ufunc: expand_ufunc,
+    np.vectorize: expand_vectorize,
+    type(np.sum): expand_array_function,
+    **dict.fromkeys((np.nditer, np.flatiter, np.broadcast, np.ndenumerate), _refuse_iterator),
+})

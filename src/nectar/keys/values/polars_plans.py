@@ -1,0 +1,260 @@
+"""Canonical content of serialised Polars expressions and plans.
+
+In: the bytes Polars writes for an expression or a plan, and what the walk collects. Out: their content in the
+collector: node for node as Polars wrote it, except that data is added by content, Python functions by the function
+object (their pickled form changes when a file moves), and numbers that differ from process to process are left out.
+
+Law: a node that could hide an input (a file, a query, a plugin, a Python source) is refused; so is any kind of
+expression or plan that this module has not been told about.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import io
+import pickle
+import re
+import sys
+import types
+from typing import Any, Final
+
+import polars as pl
+from polars.functions import lazy as polars_lazy
+
+from nectar.errors import UnencodableError
+from nectar.keys.expansion import WalkContext
+from nectar.keys.values.bulk import Parts
+from nectar.keys.values.messagepack import Piece, pieces
+from nectar.keys.values.place import HERE
+from nectar.keys.values.polars_columns import add_frame
+from nectar.model.refusal import Refusal
+
+HEADER: Final = 79  # bytes before a serialised plan: a word, the version, the hash of the format
+_MARK: Final = b"PLPYFN"
+
+PLANS: Final = frozenset(
+    "Filter Cache DataFrameScan Select GroupBy Join Gather HStack MatchToSchema Pivot Distinct Sort Slice MapFunction "
+    "Union HConcat MergeSorted IR".split()
+)
+REFUSED_PLANS: Final = {
+    "PythonScan": "it reads from a Python source, which may give other rows each time",
+    "PipeWithSchema": "it calls Python code that may return any plan",
+    "Sink": "it writes its result to a file",
+    "SinkMultiple": "it writes its results to files",
+    "SQL": "it holds a query text that may name files or the clock",
+}
+MAP_FUNCTIONS: Final = frozenset("RowIndex OpaquePython Explode Unpivot Rename Unnest Stats FillNan Hint".split())
+EXPRESSIONS: Final = frozenset(
+    "Element Alias Column Selector Literal DataTypeFunction BinaryExpr Cast Sort Gather SortBy Agg Ternary Function "
+    "Explode Filter Over Rolling Slice KeepName Len Field AnonymousFunction Eval StructEval RenameAlias Display".split()
+)
+FUNCTIONS: Final = frozenset(
+    "ArrayExpr BinaryExpr Categorical Extension ListExpr MapExpr StringExpr StructExpr TemporalExpr Bitwise Boolean "
+    "Business Abs Negate Hist NullCount Pow Hash Mm3Hash ArgWhere IndexOf SearchSorted Range Trigonometry Atan2 Sign "
+    "FillNull FillNullWithStrategy RollingExpr RollingExprBy Append ShiftAndFill Shift DropNans DropNulls Quantile "
+    "Mode Skew Kurtosis Reshape RepeatBy ArgUnique ArgMin ArgMax ArgSort MinBy MaxBy Product Rank Repeat Clip AsList "
+    "AsStruct TopK TopKBy CumCount CumSum CumProd CumMin CumMax Reverse ValueCounts UniqueCounts ApproxNUnique "
+    "ApproxQuantile Coalesce Diff PctChange Interpolate InterpolateBy Entropy Log Log1p Exp Erf Erfc Unique Round "
+    "DecimalArith Sql TruncArith RoundSF Truncate Floor Ceil UpperBound LowerBound ConcatExpr Correlation PeakMin "
+    "PeakMax Cut QCut Bin RLE RLEID ToPhysical Random SetSortedFlag FoldHorizontal ReduceHorizontal "
+    "CumReduceHorizontal CumFoldHorizontal MaxHorizontal MinHorizontal SumHorizontal MeanHorizontal EwmMean EwmMeanBy "
+    "EwmSum EwmSumBy EwmStd EwmVar Replace ReplaceStrict GatherEvery Reinterpret ExtendConstant RowEncode "
+    "RowDecode".split()
+)
+REFUSED_EXPRESSIONS: Final = {
+    "SubPlan": "it holds a whole plan",
+    "PipeWithDtype": "it calls Python code that may return any expression",
+    "FfiPlugin": "it calls a compiled plugin, whose code is not known",
+}
+_PYTHON: Final = (
+    ("AnonymousFunction", "function"),
+    ("FoldHorizontal", "callback"),
+    ("ReduceHorizontal", "callback"),
+    ("CumFoldHorizontal", "callback"),
+    ("CumReduceHorizontal", "callback"),
+    ("RenameAlias", "function", "Map"),
+    ("StructExpr", "MapFieldNames"),
+    ("RollingExpr", "function", "Map"),
+    ("GroupBy", "apply"),
+    ("MapFunction", "function", "OpaquePython", "function"),
+)
+
+
+def add_expression(parts: Parts, data: bytes, walk: WalkContext) -> bool:
+    """Adds a serialised expression; tells whether it holds Python functions."""
+    return _Reader(parts, walk, "a Polars expression").read(data)
+
+
+def add_plan(parts: Parts, data: bytes, walk: WalkContext) -> bool:
+    """Adds a serialised plan; tells whether it holds Python functions."""
+    parts.raw(data[:HEADER])
+    return _Reader(parts, walk, "a Polars LazyFrame").read(data[HEADER:])
+
+
+class _Reader:
+    """Goes over the pieces once; unchanged stretches are added as they are."""
+
+    def __init__(self, parts: Parts, walk: WalkContext, what: str) -> None:
+        self._parts = parts
+        self._walk = walk
+        self._what = what
+        self._functions = 0
+        self._caches: dict[object, int] = {}
+        self._random_rank = False
+        self._unknown = _unknown_kinds()
+
+    def read(self, data: bytes) -> bool:
+        begin = 0
+        for piece in pieces(data):
+            self._inspect(piece)
+            if self._is_replaced(piece):
+                self._parts.raw(data[begin : piece.begin])
+                self._replace(piece)
+                begin = piece.end
+        self._parts.raw(data[begin:])
+        return self._functions > 0
+
+    def _fail(self, reason: str) -> None:
+        raise UnencodableError(self._what, HERE, reason)
+
+    def _inspect(self, piece: Piece) -> None:
+        keys = piece.keys
+        if piece.kind == "key":
+            self._inspect_key(str(piece.value), keys)
+        elif piece.kind == "str":
+            if keys[-2:] == ("Function", "function") and piece.value in self._unknown:
+                self._fail(f"it uses the function {piece.value}, which is not known")
+            if keys[-3:] == ("Rank", "options", "method"):
+                self._random_rank = piece.value == "Random"
+        elif piece.kind == "nil" and keys[-1:] == ("seed",) and (keys[-2:-1] != ("Rank",) or self._random_rank):
+            self._walk.refuse(Refusal("random", "draws random numbers without a seed", self._what))
+
+    def _inspect_key(self, key: str, keys: tuple[str, ...]) -> None:
+        if key in REFUSED_EXPRESSIONS:
+            self._fail(REFUSED_EXPRESSIONS[key])
+        if key in self._unknown:
+            self._fail(f"it has a part of the kind {key}, which is not known")
+        if keys == ("dsl_plans", "value"):
+            if key == "Scan":
+                self._walk.refuse(Refusal("file", "scans files, whose content is not known", self._what))
+            elif key not in PLANS:
+                self._fail(REFUSED_PLANS.get(key, f"it has a step of the kind {key}, which is not known"))
+        if keys == ("dsl_plans", "value", "MapFunction", "function") and key not in MAP_FUNCTIONS:
+            self._fail(f"it has a step of the kind {key}, which is not known")
+
+    def _is_replaced(self, piece: Piece) -> bool:
+        keys = piece.keys
+        if piece.kind == "int":
+            return keys[-2:] == ("IR", "version")
+        return piece.kind == "bin" or (
+            piece.kind == "bytes" and (_is_python(keys) or keys[:1] == ("dataframes",) or _looks_pickled(piece.value))
+        )
+
+    def _replace(self, piece: Piece) -> None:
+        keys, value = piece.keys, piece.value
+        if piece.kind == "int":
+            self._parts.text("counter")
+        elif _is_python(keys):
+            self._functions += 1
+            add_callable(self._parts, _unpickled(value, self._what), set())
+        elif keys[-2:] == ("Cache", "id"):
+            self._parts.number(self._caches.setdefault(value, len(self._caches)))
+        elif keys[:1] == ("dataframes",) or "Literal" in keys:
+            _add_data(self._parts, value)
+        else:
+            self._fail(f"it holds bytes of an unknown kind under {'.'.join(keys[-3:])}")
+
+
+def _is_python(keys: tuple[str, ...]) -> bool:
+    return any(keys[-len(place) :] == place for place in _PYTHON)
+
+
+def _looks_pickled(value: object) -> bool:
+    return isinstance(value, bytes) and (value.startswith(_MARK) or (value[0] in (0, 1) and value[3:4] == b"\x80"))
+
+
+def _add_data(parts: Parts, value: Any) -> None:
+    """Adds data by content if it is an Arrow stream, otherwise as it is."""
+    if value[:4] == b"\xff\xff\xff\xff":
+        try:
+            frame = pl.read_ipc_stream(io.BytesIO(value))
+        except Exception:  # whatever is wrong with it, its bytes still say what it is
+            frame = None
+        if frame is not None and frame.width > 0:
+            parts.text("frame")
+            add_frame(parts, frame)
+            return
+    parts.text("bytes")
+    parts.raw(value)
+
+
+def _unpickled(value: Any, what: str) -> object:
+    """The Python callable that Polars pickled: live if pickle refers to it by name, otherwise a copy of it."""
+    start = value.find(b"\x80")
+    if start < 0:
+        raise UnencodableError(what, HERE, "its Python function is stored in an unknown way")
+    return pickle.loads(value[start:])  # noqa: S301 - written by Polars in this process a moment ago
+
+
+def add_callable(parts: Parts, function: Any, above: set[int]) -> None:
+    """Adds a Python callable; functions that Polars itself wraps around it are added by name, then what they hold."""
+    if id(function) in above:
+        raise UnencodableError("a Polars wrapper function", HERE, "it holds itself")
+    if isinstance(function, polars_lazy._map_batches_wrapper):
+        parts.text("map_batches")
+        parts.number(function.returns_scalar)
+        add_callable(parts, function.function, above | {id(function)})
+    elif isinstance(function, types.FunctionType) and _is_polars_code(function.__code__):
+        parts.text("wrapper", function.__code__.co_qualname)
+        parts.child(function.__defaults__, "defaults")
+        parts.child(function.__kwdefaults__, "keyword defaults")
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+            parts.text(name)
+            add_callable(parts, cell.cell_contents, above | {id(function)})
+    else:
+        parts.child(function, "function")
+
+
+def _is_polars_code(code: types.CodeType) -> bool:
+    """Whether a code object is, piece for piece, one that the installed Polars has nested in one of its functions."""
+    outer, _, inner = code.co_qualname.partition(".<locals>.")
+    if not inner:
+        return False
+    for name, module in list(sys.modules.items()):
+        if name.split(".")[0] == "polars" and getattr(module, "__file__", None) == code.co_filename:
+            found: Any = module
+            for step in outer.split("."):
+                found = getattr(found, step, None)
+            found = inspect.unwrap(found) if callable(found) else None
+            if isinstance(found, types.FunctionType) and _holds(found.__code__, code):
+                return True
+    return False
+
+
+def _holds(outer: types.CodeType, code: types.CodeType) -> bool:
+    nested = [constant for constant in outer.co_consts if isinstance(constant, types.CodeType)]
+    return code in nested or any(_holds(inner, code) for inner in nested)
+
+
+@functools.cache
+def _unknown_kinds() -> frozenset[str]:
+    """Kinds of expressions and functions that the installed Polars has and this module has not been told about.
+
+    Polars names all kinds it knows when it is given one that it does not know.
+    """
+    asked = b"\x81\xa3Zzz\x01"
+    expressions = _kinds_named(asked)
+    functions = _kinds_named(b"\x81\xa8Function\x82\xa5input\x90\xa8function" + asked)
+    if not expressions or not functions:
+        raise UnencodableError("a Polars expression", HERE, f"the format of Polars {pl.__version__} is not known")
+    return (expressions - EXPRESSIONS - FUNCTIONS) | (functions - EXPRESSIONS - FUNCTIONS) - set(REFUSED_EXPRESSIONS)
+
+
+def _kinds_named(data: bytes) -> frozenset[str]:
+    try:
+        pl.Expr.deserialize(io.BytesIO(data))
+    except Exception as error:
+        _, _, listed = str(error).partition("expected one of")
+        return frozenset(re.findall(r"`(\w+)`", listed))
+    return frozenset()

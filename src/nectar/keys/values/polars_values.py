@@ -1,0 +1,96 @@
+"""Expanders of Polars' values: frames, series, data types, expressions, lazy frames."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+from polars import selectors
+from polars.expr import whenthen
+
+from nectar.errors import UnencodableError
+from nectar.keys.expansion import Expander, Expansion, WalkContext, always
+from nectar.keys.values.bulk import Parts
+from nectar.keys.values.place import HERE, placed
+from nectar.keys.values.polars_columns import add_frame, add_series, add_type
+from nectar.keys.values.polars_plans import add_expression, add_plan
+
+
+def expand_frame(value: pl.DataFrame, walk: WalkContext) -> Expansion:
+    """A frame: its columns by name, type and content."""
+    parts = Parts(type(value))
+    add_frame(parts, value)
+    return parts.expansion("polars frame")
+
+
+def expand_series(value: pl.Series, walk: WalkContext) -> Expansion:
+    """A series: name, type and content."""
+    parts = Parts(type(value))
+    add_series(parts, value)
+    return parts.expansion("polars series")
+
+
+def expand_type(value: pl.DataType, walk: WalkContext) -> Expansion:
+    """A data type with its parameters."""
+    parts = Parts(type(value))
+    add_type(parts, value)
+    return parts.expansion("polars type")._replace(by_value=True, still=always)
+
+
+def expand_field(value: pl.Field, walk: WalkContext) -> Expansion:
+    """A field of a struct: name and type."""
+    parts = Parts(type(value))
+    parts.text(value.name)
+    add_type(parts, value.dtype)
+    return parts.expansion("polars field")
+
+
+def expand_schema(value: pl.Schema, walk: WalkContext) -> Expansion:
+    """A schema: names and types in order."""
+    parts = Parts(type(value))
+    parts.number(len(value))
+    for name, dtype in value.items():
+        parts.text(name)
+        add_type(parts, dtype)
+    return parts.expansion("polars schema")
+
+
+def expand_expression(value: pl.Expr, walk: WalkContext) -> Expansion:
+    """An expression: as Polars serialises it, with the Python functions in it as functions."""
+    data = value.meta.serialize()
+    parts = Parts(type(value))
+    live = add_expression(parts, data, walk)
+    expansion = parts.expansion("polars expression")
+    if live:  # functions that were pickled by value came back as copies, which do not change when the originals do
+        return expansion._replace(still=lambda: value.meta.serialize() == data)
+    return expansion._replace(by_value=True, still=always)
+
+
+def expand_lazy_frame(value: pl.LazyFrame, walk: WalkContext) -> Expansion:
+    """A lazy frame over data in memory: its plan as Polars serialises it, with data by content and functions as such."""
+    data = value.serialize()
+    parts = Parts(type(value))
+    live = add_plan(parts, data, walk)
+    expansion = parts.expansion("polars lazy frame")
+    return expansion._replace(still=(lambda: value.serialize() == data) if live else always)
+
+
+def refuse_config(value: Any, walk: WalkContext) -> Expansion:
+    """A Config object changes settings of the whole process when it is used."""
+    raise UnencodableError("a polars.Config", HERE, "it stands for settings of the whole process")
+
+
+def _type_classes() -> set[type]:
+    return {kind for kind in vars(pl.datatypes).values() if isinstance(kind, type) and issubclass(kind, pl.DataType)}
+
+
+EXPANDERS: dict[type, Expander] = placed({
+    pl.DataFrame: expand_frame,
+    pl.Series: expand_series,
+    **dict.fromkeys(_type_classes(), expand_type),
+    pl.Field: expand_field,
+    pl.Schema: expand_schema,
+    **dict.fromkeys((pl.Expr, selectors.Selector, whenthen.Then, whenthen.ChainedThen), expand_expression),
+    pl.LazyFrame: expand_lazy_frame,
+    pl.Config: refuse_config,
+})

@@ -1,0 +1,102 @@
+"""Expanders of the standard library's values: one table, put together from one module per kind."""
+
+from __future__ import annotations
+
+import collections
+import decimal
+import re
+import struct
+from array import array
+from typing import Any
+
+from nectar.keys.atoms import ATOMS
+from nectar.keys.expansion import Expander, Expansion, WalkContext, always, joined
+from nectar.keys.values import annotations, callables, runtime, temporal
+from nectar.keys.values.bulk import content
+from nectar.keys.values.callables import attributes
+from nectar.keys.values.place import placed
+
+
+def expand_pattern(value: re.Pattern[Any], walk: WalkContext) -> Expansion:
+    """A compiled regular expression: its text and flags."""
+    return Expansion("pattern", joined(repr(value.flags)), (value.pattern,), ("pattern",), by_value=True, still=always)
+
+
+def expand_slice(value: slice, walk: WalkContext) -> Expansion:
+    """A slice: its three bounds."""
+    bounds = (value.start, value.stop, value.step)
+    plain = all(type(bound) in ATOMS for bound in bounds)
+    return Expansion("slice", b"", bounds, ("start", "stop", "step"), by_value=plain, still=always)
+
+
+def expand_struct(value: struct.Struct, walk: WalkContext) -> Expansion:
+    """A binary record layout: its format."""
+    return Expansion("struct", joined(value.format), by_value=True, still=always)
+
+
+def expand_memoryview(value: memoryview, walk: WalkContext) -> Expansion:
+    """A view of memory: format, shape and the bytes seen through it, in C order."""
+    shape = [] if value.shape is None else value.shape
+    plain = value.c_contiguous and value.nbytes > 0
+    seen = content(value.cast("B") if plain else value.tobytes())
+    payload = joined(value.format, repr(value.itemsize), repr(list(shape)), repr(value.readonly), seen)
+    return Expansion("memoryview", payload)
+
+
+def expand_array(value: array[Any], walk: WalkContext) -> Expansion:
+    """An array.array: type code and content."""
+    seen = content(memoryview(value).cast("B") if len(value) else b"")
+    return Expansion("array", joined(value.typecode, repr(value.itemsize), seen))
+
+
+def expand_ordered_dict(value: collections.OrderedDict[Any, Any], walk: WalkContext) -> Expansion:
+    """An OrderedDict: items in its own order (which the dict below does not have), own attributes."""
+    names, own = attributes(value)
+    items = [part for pair in collections.OrderedDict.items(value) for part in pair]
+    return Expansion("OrderedDict", joined(*names), (*own, *items), names)
+
+
+def expand_counter(value: collections.Counter[Any], walk: WalkContext) -> Expansion:
+    """A Counter: counts in order of insertion, own attributes."""
+    names, own = attributes(value)
+    items = [part for pair in dict.items(value) for part in pair]
+    return Expansion("Counter", joined(*names), (*own, *items), names)
+
+
+def expand_dict_view(value: Any, walk: WalkContext) -> Expansion:
+    """A view of a dict's keys, values or items: the dict behind it, as far as the view shows it."""
+    return Expansion(type(value).__name__, b"", _flat(value))
+
+
+def _flat(view: Any) -> list[object]:
+    if type(view).__name__.endswith("items"):
+        return [part for pair in view for part in pair]
+    return list(view)
+
+
+_CONTEXT = ("prec", "rounding", "Emin", "Emax", "capitals", "clamp")
+
+
+def expand_decimal_context(value: decimal.Context, walk: WalkContext) -> Expansion:
+    """A decimal context: precision, rounding, limits and traps; not the signals raised so far."""
+    traps = sorted(signal.__name__ for signal, on in value.traps.items() if on)
+    return Expansion("decimal context", joined(*(repr(getattr(value, name)) for name in _CONTEXT), *traps))
+
+
+EXPANDERS: dict[type, Expander] = placed({
+    **temporal.EXPANDERS,
+    **callables.EXPANDERS,
+    **annotations.EXPANDERS,
+    **runtime.EXPANDERS,
+    re.Pattern: expand_pattern,
+    slice: expand_slice,
+    struct.Struct: expand_struct,
+    memoryview: expand_memoryview,
+    array: expand_array,
+    collections.OrderedDict: expand_ordered_dict,
+    collections.Counter: expand_counter,
+    type({}.keys()): expand_dict_view,
+    type({}.values()): expand_dict_view,
+    type({}.items()): expand_dict_view,
+    decimal.Context: expand_decimal_context,
+})

@@ -1,0 +1,377 @@
+"""The walk: from a root object over everything it is made of, to canonical bytes.
+
+In: a root and a look-up from type to expander. Out: a digest, the refusals met on the way, the features reached code
+observes, and the rechecks that tell later whether anything changed. Depth-first, without recursion, so that deep
+structures need no deep stack. Objects with identity are written once and referred to by their number afterwards;
+values without identity are written wherever they stand. Sets are put in the order of their members' own digests.
+
+Law: the bytes describe the object graph up to renaming of addresses, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final, Protocol
+
+import blake3
+
+from nectar.errors import UnencodableError
+from nectar.keys.atoms import ATOMS
+from nectar.keys.expansion import Expander, Expansion, always, sized
+from nectar.keys.scheme import digest_of
+
+if TYPE_CHECKING:
+    from nectar.model.refusal import Refusal
+
+FLUSH_AT: Final = 1 << 16
+INLINE: Final = 64  # immutable tuples whose bytes are longer are represented by their digest
+_NODE, _END, _BACK, _SET = b"(", b")", b"@", b"{"
+
+
+class Observer(Protocol):
+    """Told of every object the walk meets; traces are built this way."""
+
+    def enter(self, value: object, label: str, expansion: Expansion) -> None:
+        """An object with parts is met for the first time."""
+
+    def leave(self) -> None:
+        """All parts of the object entered last have been met."""
+
+    def leaf(self, value: object, label: str, repeated: bool) -> None:
+        """An atom, or an object met before, is met."""
+
+
+class _Frame:
+    __slots__ = ("children", "expansion", "label", "position", "start", "value")
+
+    def __init__(self, value: object, label: str, expansion: Expansion, children: Iterator[object], start: int) -> None:
+        self.value = value
+        self.label = label
+        self.expansion = expansion
+        self.children = children
+        self.position = -1
+        self.start = start
+
+    def child_label(self) -> str:
+        labels = self.expansion.labels
+        return labels[self.position] if 0 <= self.position < len(labels) else f"[{self.position}]"
+
+
+class Walk:
+    """One traversal. Make a new one for every root."""
+
+    def __init__(
+        self,
+        expander_for: Callable[[type], Expander],
+        hasher: blake3.blake3,
+        observed: frozenset[str] = frozenset(),
+        observer: Observer | None = None,
+        closed: Callable[[object], bool] | None = None,
+    ) -> None:
+        self.observed = observed
+        self.noticed: set[str] = set()
+        self.refusals: list[Refusal] = []
+        self.rechecks: list[Callable[[], bool]] = []
+        self.weight = 0
+        self.summaries: dict[int, tuple[object, frozenset[int]]] = {}
+        self._expander_for = expander_for
+        self._hasher = hasher
+        self._observer = observer
+        self._closed = closed
+        self._out = bytearray()
+        self._stack: list[_Frame] = []
+        self._seen: dict[int, int] = {}
+        self._kept: list[object] = []  # alive while their ids are in use
+        self._pure: dict[int, bytes | None] = {}
+        self._digests: dict[int, bytes] = {}
+        self._ambiguous: list[tuple[int, int]] = []  # numbers of set members that could be exchanged
+        self._above: Walk | None = None
+        self._accepted: dict[int, object] = {}
+        self._exposed: dict[int, object] = {}
+        self._parameters: list[tuple[str, ...]] = []
+        self._keywords: set[str] = set()
+        self._spreads = False
+
+    # what expanders ask for
+
+    def observe(self, feature: str) -> None:
+        """Reached code reads a feature that is otherwise left out."""
+        self.noticed.add(feature)
+
+    def refuse(self, refusal: Refusal) -> None:
+        """Reached code cannot be cached."""
+        if refusal not in self.refusals:
+            self.refusals.append(refusal)
+
+    def accept(self, value: object) -> None:
+        """Every use of a conditionally impure object in the code at hand is fine."""
+        self._accepted[id(value)] = value
+
+    def is_accepted(self, value: object) -> bool:
+        """Whether the uses of an object were found to be fine."""
+        return id(value) in self._accepted
+
+    def expose(self, value: object) -> bool:
+        """Reached code may look at the name and annotations of value; True the first time."""
+        if id(value) in self._exposed:
+            return False
+        self._exposed[id(value)] = value
+        return True
+
+    def note_call_names(self, parameters: tuple[str, ...], keywords: frozenset[str], spreads: bool) -> None:
+        """A function's parameters and the keywords its calls use: where they meet, names matter."""
+        self._parameters.append(parameters)
+        self._keywords |= keywords
+        self._spreads = self._spreads or spreads
+
+    def bytes_of(self, value: object) -> bytes:
+        """A digest of value that depends on nothing outside it."""
+        atom = self._atom_bytes(value)
+        if atom is not None:
+            return atom
+        known = self._digests.get(id(value))
+        if known is None:
+            inner = Walk(self._expander_for, blake3.blake3(), self.observed, None, self._closed)
+            inner._above = self
+            inner._digests = self._digests
+            inner._pure = self._pure
+            inner._kept = self._kept
+            known = self._digests[id(value)] = inner.run(value, "member of a set")
+            self._kept.append(value)
+            self.noticed |= inner.noticed
+        return known
+
+    # the traversal
+
+    def run(self, root: object, label: str) -> bytes:
+        """Walks over everything root is made of; returns the digest."""
+        self._meet(root, label)
+        stack = self._stack
+        while stack:
+            frame = stack[-1]
+            frame.position += 1
+            try:
+                child = next(frame.children)
+            except StopIteration:
+                stack.pop()
+                self._out += _END
+                if self._observer:
+                    self._observer.leave()
+                continue
+            atom = ATOMS.get(type(child))
+            if atom is not None:
+                self._out += atom(child)
+                if self._observer:
+                    self._observer.leaf(child, frame.child_label(), repeated=False)
+            else:
+                self._meet(child, frame.child_label() if self._observer else "")
+            if len(self._out) > FLUSH_AT:
+                self._flush()
+        self._out += self._names_that_matter()
+        self._flush()
+        return self._hasher.digest()
+
+    def _names_that_matter(self) -> bytes:
+        """Parameters that some reached call could pass by keyword."""
+        return b"".join(
+            sized(b"%d.%d:%b" % (function, position, name.encode("utf-8", "surrogatepass")))
+            for function, names in enumerate(self._parameters)
+            for position, name in enumerate(names)
+            if self._spreads or name in self._keywords
+        )
+
+    def path(self) -> str:
+        """Where the walk stands, for people."""
+        if not self._stack:
+            return "the value itself"
+        parts = [self._stack[0].label, *(frame.child_label() for frame in self._stack)]
+        if len(parts) > 12:
+            parts = [*parts[:5], f"... {len(parts) - 10} more ...", *parts[-5:]]
+        return " -> ".join(parts)
+
+    def _meet(self, value: object, label: str) -> None:
+        pure = self._atom_bytes(value)
+        if pure is not None:
+            self._out += pure
+            if self._observer:
+                self._observer.leaf(value, label, repeated=False)
+            return
+        number = self._seen.get(id(value))
+        if number is not None:
+            self._refer_back(value, label, number)
+            return
+        if self._above is not None:
+            self._refuse_to_close_a_cycle(value)
+        self._open(value, label, self._expand(value))
+
+    def _refer_back(self, value: object, label: str, number: int) -> None:
+        for start, end in self._ambiguous:
+            if start <= number < end and not any(frame.start == start for frame in self._stack):
+                raise UnencodableError(
+                    _name_type(value), self.path(), "it is one of several equal members of a set, and used elsewhere too"
+                )
+        self._out += _BACK + number.to_bytes(8, "little")
+        if self._observer:
+            self._observer.leaf(value, label, repeated=True)
+
+    def _refuse_to_close_a_cycle(self, value: object) -> None:
+        above = self._above
+        while above is not None:
+            if any(frame.value is value and frame.expansion.unordered for frame in above._stack):
+                raise UnencodableError(_name_type(value), self.path(), "it is a set that is reached from its own members")
+            above = above._above
+
+    def _expand(self, value: object) -> Expansion:
+        expander = self._expander_for(type(value))
+        try:
+            expansion = expander(value, self)
+        except (UnencodableError, RecursionError, MemoryError):
+            raise
+        except Exception as error:
+            raise UnencodableError(_name_type(value), self.path(), f"taking it apart raised {_say(error)}") from error
+        if expansion.still is None:
+            self.rechecks.append(_Recheck(expander, value, expansion, self))
+        elif expansion.still is not always:
+            self.rechecks.append(expansion.still)
+        self.weight += len(expansion.children) + sum(len(memoryview(buffer)) for buffer in expansion.buffers) // 64
+        return expansion
+
+    def _open(self, value: object, label: str, expansion: Expansion) -> None:
+        start = len(self._seen)
+        if not expansion.by_value:
+            self._seen[id(value)] = start
+        self._kept.append(value)
+        out = self._out
+        out += _NODE
+        out += sized(expansion.tag.encode())
+        out += sized(expansion.payload)
+        out += len(expansion.buffers).to_bytes(4, "little")
+        for buffer in expansion.buffers:
+            self._absorb(buffer)
+        if self._closed is not None and self._closed(value):
+            expansion = expansion._replace(children=(), labels=())
+        if self._observer:
+            self._observer.enter(value, label, expansion)
+        frame = _Frame(value, label, expansion, iter(()), start)
+        self._stack.append(frame)
+        frame.children = self._in_order(frame) if expansion.unordered else iter(expansion.children)
+
+    def _absorb(self, buffer: bytes | bytearray | memoryview) -> None:
+        view = memoryview(buffer).cast("B") if not isinstance(buffer, bytes) else buffer
+        self._out += len(view).to_bytes(8, "little")
+        self._flush()
+        self._hasher.update(view)
+
+    def _flush(self) -> None:
+        self._hasher.update(self._out)
+        self._out = bytearray()
+
+    def _in_order(self, frame: _Frame) -> Iterator[object]:
+        """The members of a set by their own digests; members that cannot be told apart may not be named elsewhere."""
+        members = [(self.bytes_of(child), self._seen.get(id(child), len(self._seen)), child) for child in frame.expansion.children]
+        members.sort(key=lambda member: member[:2])
+        self._out += _SET
+        return self._members(members)
+
+    def _members(self, members: list[tuple[bytes, int, object]]) -> Iterator[object]:
+        for at, (digest, _, child) in enumerate(members):
+            start = len(self._seen)
+            yield child
+            neighbours = members[max(at - 1, 0) : at] + members[at + 1 : at + 2]
+            if len(self._seen) > start and any(other[0] == digest for other in neighbours):
+                self._ambiguous.append((start, len(self._seen)))
+
+    # immutable values without identity
+
+    def _atom_bytes(self, value: object) -> bytes | None:
+        kind = type(value)
+        atom = ATOMS.get(kind)
+        if atom is not None:
+            return atom(value)
+        if kind is tuple or kind is frozenset:
+            return self._pure_bytes(value)  # type: ignore[arg-type]
+        return None
+
+    def _pure_bytes(self, value: tuple[object, ...] | frozenset[object]) -> bytes | None:
+        """Bytes of a tuple or frozenset of immutable values, by content; None if anything in it has identity."""
+        pure = self._pure
+        pending: list[tuple[object, ...] | frozenset[object]] = [value]
+        while pending:
+            current = pending[-1]
+            if id(current) in pure:
+                pending.pop()
+                continue
+            parts: list[bytes] | None = []
+            waiting = len(pending)
+            for child in current:
+                kind = type(child)
+                atom = ATOMS.get(kind)
+                if atom is not None:
+                    parts.append(atom(child))  # type: ignore[union-attr]
+                elif kind is not tuple and kind is not frozenset:
+                    parts = None
+                    break
+                elif id(child) not in pure:
+                    pending.append(child)  # type: ignore[arg-type]
+                else:
+                    known = pure[id(child)]
+                    if known is None:
+                        parts = None
+                        break
+                    parts.append(known)  # type: ignore[union-attr]
+            if parts is None:
+                del pending[waiting:]
+            elif len(pending) > waiting:
+                continue
+            pure[id(current)] = None if parts is None else _compact(current, parts)
+            self._kept.append(current)
+            pending.pop()
+        return pure[id(value)]
+
+
+class _Recheck:
+    """Expands again and compares; for objects whose expander gives no cheaper way."""
+
+    __slots__ = ("expander", "expansion", "value", "walk")
+
+    def __init__(self, expander: Expander, value: object, expansion: Expansion, walk: Walk) -> None:
+        self.expander = expander
+        self.value = value
+        self.expansion = expansion
+        self.walk = walk
+
+    def __call__(self) -> bool:
+        old = self.expansion
+        new = self.expander(self.value, self.walk)
+        return (
+            new.payload == old.payload
+            and len(new.children) == len(old.children)
+            and all(_same(a, b) for a, b in zip(new.children, old.children, strict=True))
+            and len(new.buffers) == len(old.buffers) == 0
+        )
+
+
+def _same(new: object, old: object) -> bool:
+    if new is old:
+        return True
+    atom = ATOMS.get(type(new))
+    return atom is not None and type(new) is type(old) and atom(new) == atom(old)
+
+
+def _compact(value: object, parts: list[bytes]) -> bytes:
+    if type(value) is frozenset:
+        parts.sort()
+    data = (b"t" if type(value) is tuple else b"z") + len(parts).to_bytes(8, "little") + b"".join(parts)
+    return data if len(data) <= INLINE else b"#" + digest_of(data)
+
+
+def _name_type(value: object) -> str:
+    kind = type(value)
+    return f"an object of type {getattr(kind, '__module__', '?')}.{getattr(kind, '__qualname__', kind)}"
+
+
+def _say(error: Exception) -> str:
+    try:
+        return f"{type(error).__name__}: {error}"[:200]
+    except Exception:
+        return type(error).__name__

@@ -1,0 +1,1 @@
+"""Frozen nouns that all parts of Nectar share."""
