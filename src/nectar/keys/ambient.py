@@ -1,13 +1,17 @@
-"""Inputs from outside the program that a function reads by a constant name: stand-ins that carry today's value.
+"""What a result can depend on beside code and values: the environment, and settings libraries keep for the process.
 
 A function that reads `os.environ["REGION"]` depends on one variable whose value is known when the fingerprint is
-taken, so it is fingerprinted like a global. Reading under a computed name is refused (purity/).
+taken, so it is fingerprinted like a global. (Reading under a computed name is refused, see purity/.) A function that
+reaches decimal, numpy, pandas or polars depends on the settings they keep; those count when the library is reached.
 """
 
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Final
 
 from nectar.keys.expansion import Expansion, WalkContext, joined
 
@@ -24,3 +28,48 @@ def expand_environment_variable(value: EnvironmentVariable, walk: WalkContext) -
     now = os.environ.get(value.name)
     payload = joined(value.name, "unset") if now is None else joined(value.name, "set", now)
     return Expansion("environment variable", payload, by_value=True, still=lambda: os.environ.get(value.name) == now)
+
+
+def _decimal_context() -> object:
+    import decimal
+
+    context = decimal.getcontext()
+    traps = sorted(signal.__name__ for signal, on in context.traps.items() if on)
+    return (context.prec, context.rounding, context.Emin, context.Emax, context.capitals, context.clamp, *traps)
+
+
+def _numpy_settings() -> object:
+    numpy: Any = sys.modules["numpy"]
+    shown = numpy.get_printoptions()
+    return [sorted(numpy.geterr().items()), [(name, shown[name]) for name in sorted(shown)]]
+
+
+def _pandas_options() -> object:
+    """Options that were changed; defaults may depend on the terminal, and follow from the version otherwise."""
+    config: Any = sys.modules["pandas._config.config"]
+    registered = config._registered_options
+    return [(name, value) for name in sorted(registered) if (value := config.get_option(name)) != registered[name].defval]
+
+
+def _polars_settings() -> object:
+    return sorted((name, value) for name, value in os.environ.items() if name.startswith("POLARS_"))
+
+
+PROVIDERS: Final[dict[str, Callable[[], object]]] = {
+    "decimal": _decimal_context,
+    "numpy": _numpy_settings,
+    "pandas": _pandas_options,
+    "polars": _polars_settings,
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Settings:
+    """The settings a library keeps for the process."""
+
+    library: str
+
+
+def expand_settings(value: Settings, walk: WalkContext) -> Expansion:
+    """What the settings are now."""
+    return Expansion("settings", joined(value.library), (PROVIDERS[value.library](),), ("settings",))

@@ -2,21 +2,62 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from nectar.errors import UncacheableError
-from nectar.keys import declared, registry
-from nectar.keys.scheme import SCHEME, new_hasher
-from nectar.keys.walk import Walk
+from nectar.keys import registry
+from nectar.keys.declared import depends_on, pure
+from nectar.keys.difference import Explanation, compare
+from nectar.keys.outcome import explore, outcome_of
+from nectar.keys.scheme import SCHEME
+from nectar.keys.trace import Recorder, Trace, describe
 from nectar.model.fingerprint import Fingerprint
+
+__all__ = ["depends_on", "fingerprint", "pure", "register_fingerprint", "trace", "why"]
 
 
 def fingerprint(f: object, types: object = None) -> Fingerprint:
-    observed: frozenset[str] = frozenset()
-    while True:
-        walk = Walk(registry.expander_for, new_hasher(), observed)
-        digest = walk.run(f, "f")
-        if walk.noticed <= observed:
-            break
-        observed |= walk.noticed
-    if walk.refusals:
-        raise UncacheableError(getattr(f, "__qualname__", repr(type(f))), walk.refusals)
-    return Fingerprint(digest, SCHEME)
+    """The fingerprint of a function, class or value: equal if and only if it is the same computation.
+
+    types: what is known of the types of the arguments, for normal forms that use it; this scheme does not.
+
+    Raises UncacheableError if f reads or changes what no fingerprint can see (with every reason and place), and
+    UnencodableError if something it reaches has no canonical bytes.
+
+    >>> import nectar
+    >>> str(nectar.fingerprint(lambda n: n + 1)) == str(nectar.fingerprint(lambda number: number + 1))
+    False
+    """
+    outcome = outcome_of(f)
+    if outcome.refusals:
+        raise UncacheableError(describe(f, None), outcome.refusals)
+    return Fingerprint(outcome.digest, SCHEME)
+
+
+def trace(f: object) -> Trace:
+    """What goes into the fingerprint of f, refused or not, as a tree."""
+    recorders: list[Recorder] = []
+
+    def recorder() -> Recorder:
+        recorders.append(Recorder())
+        return recorders[-1]
+
+    _, digest, _ = explore(f, recorder)
+    top = recorders[-1].top
+    top.seal()
+    root = top.children[0] if len(top.children) == 1 else top
+    return Trace(root, digest.hex())
+
+
+def why(a: object, b: object) -> Explanation:
+    """What makes the fingerprints of two functions, values or traces differ; the text of it is for people."""
+    return compare(a if isinstance(a, Trace) else trace(a), b if isinstance(b, Trace) else trace(b))
+
+
+def register_fingerprint(type: type, encode: Callable[[Any], object]) -> None:
+    """Objects whose type is exactly `type` are fingerprinted as the value that encode gives for them.
+
+    encode takes the object and returns any value that has canonical bytes itself and tells equal objects from others.
+    """
+    registry.register(type, encode)

@@ -7,7 +7,6 @@ length. Law: equal bytes if and only if same type and same value, sign of zero a
 from __future__ import annotations
 
 import datetime
-import decimal
 import fractions
 import pathlib
 import struct
@@ -40,10 +39,6 @@ def _delta(value: datetime.timedelta) -> bytes:
     return b"dd" + joined(*(_int(part) for part in (value.days, value.seconds, value.microseconds)))
 
 
-def _decimal(value: decimal.Decimal) -> bytes:
-    return b"D" + sized(str(value).encode())
-
-
 ATOMS: Final[dict[type, Callable[[Any], bytes]]] = {
     type(None): lambda _: b"N",
     bool: lambda value: b"T" if value else b"F",
@@ -56,9 +51,8 @@ ATOMS: Final[dict[type, Callable[[Any], bytes]]] = {
     type(NotImplemented): lambda _: b"!",
     datetime.date: lambda value: b"da" + sized(value.isoformat().encode()),
     datetime.timedelta: _delta,
-    decimal.Decimal: _decimal,
     fractions.Fraction: lambda value: b"Q" + joined(_int(value.numerator), _int(value.denominator)),
-    uuid.UUID: lambda value: b"U" + sized(value.bytes),
+    uuid.UUID: lambda value: b"U" + joined(value.bytes, value.is_safe.name),
     range: lambda value: b"r" + joined(_int(value.start), _int(value.stop), _int(value.step)),
     pathlib.PurePosixPath: _pure_path(b"pp"),
     pathlib.PureWindowsPath: _pure_path(b"pw"),

@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 _F = TypeVar("_F")
 MARKS: Final = frozenset({"__nectar__"})
 _pure: dict[int, object] = {}
+_versions: list[None] = []
 _dependencies: dict[int, tuple[object, tuple[object, ...]]] = {}
 
 
@@ -27,6 +28,7 @@ def pure(function: _F) -> _F:
     """
     target = _target(function)
     _pure[id(target)] = target
+    _versions.append(None)
     return function
 
 
@@ -39,6 +41,7 @@ def depends_on(function: _F, *values: object) -> _F:
     before = _dependencies.get(id(target), (target, ()))[1]
     _dependencies[id(target)] = (target, before + values)
     _pure[id(target)] = target
+    _versions.append(None)
     return function
 
 
@@ -51,6 +54,11 @@ def dependencies_of(function: object) -> tuple[object, ...]:
     """The declared dependencies of a function."""
     found = _dependencies.get(id(_target(function)))
     return () if found is None else found[1]
+
+
+def version() -> int:
+    """A number that grows with every declaration."""
+    return len(_versions)
 
 
 def any_declared() -> bool:

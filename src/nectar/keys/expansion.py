@@ -54,17 +54,20 @@ class WalkContext(Protocol):
     def refuse(self, refusal: Refusal) -> None:
         """Says that reached code cannot be cached, and why."""
 
-    def accept(self, value: object) -> None:
-        """Says that every use of a conditionally impure object in the code at hand is fine."""
+    def settle(self, user: object, value: object) -> None:
+        """Says that it has been judged whether user may use an impure object as it does."""
 
-    def is_accepted(self, value: object) -> bool:
-        """Whether the uses of an object were found to be fine."""
+    def is_settled(self, value: object) -> bool:
+        """Whether the way in which the walk came to an impure object has been judged."""
 
     def expose(self, value: object) -> bool:
         """Says that reached code may look at the name and annotations of value; True the first time."""
 
     def note_call_names(self, parameters: tuple[str, ...], keywords: frozenset[str], spreads: bool) -> None:
         """Tells a function's parameters and the keywords its calls use."""
+
+    def touch(self, library: str) -> None:
+        """Says that a library is reached, so that the settings it keeps count."""
 
     def path(self) -> str:
         """Where the walk stands, for people."""

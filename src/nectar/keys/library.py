@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from nectar.errors import UnencodableError
+from nectar.keys.ambient import PROVIDERS
 from nectar.keys.atoms import ATOMS
 from nectar.keys.expansion import Expansion, WalkContext, always, joined
 from nectar.keys.origin import APPLICATION, Origin, file_digest, is_native, origin_of_builtin, origin_of_class
@@ -28,15 +29,16 @@ _clean: dict[int, object] = {}  # functions known to be of a library, alive so t
 
 
 def refuse_if_impure(value: object, walk: WalkContext) -> None:
-    """Refuses what the tables know to read a hidden input, unless the analysis of its caller has accepted it."""
+    """Refuses what the tables know to read a hidden input, unless the analysis of its caller has judged it."""
     found = tables.verdict(value)
-    if found is not None and not walk.is_accepted(value):
+    if found is not None and not walk.is_settled(value):
         walk.refuse(Refusal(found.kind, f"reaches {found.reason}", walk.path()))
 
 
 def expand_library_function(function: types.FunctionType, origin: Origin, walk: WalkContext) -> Expansion:
     """A Python function of a library: origin, name, and what it carries with it."""
     refuse_if_impure(function, walk)
+    _touch(origin, walk)
     code = function.__code__
     registry = dispatch_registry(function)
     if registry is not None:
@@ -94,6 +96,12 @@ def _is_found(function: types.FunctionType) -> bool:
     return found is function
 
 
+def _touch(origin: Origin, walk: WalkContext) -> None:
+    top = origin.module.partition(".")[0].lstrip("_").removeprefix("py")
+    if top in PROVIDERS:
+        walk.touch(top)
+
+
 def _name(origin: Origin) -> tuple[str, ...]:
     return origin.kind, origin.name, origin.version, origin.module
 
@@ -101,6 +109,7 @@ def _name(origin: Origin) -> tuple[str, ...]:
 def expand_library_class(cls: type, origin: Origin, walk: WalkContext) -> Expansion:
     """A class of a library: origin, name, and methods of the application that were put onto it."""
     refuse_if_impure(cls, walk)
+    _touch(origin, walk)
     patches = [patch for base in cls.__mro__ for patch in patches_of_class(base)]
     payload = joined("class", *_name(origin), cls.__qualname__, *(name for name, _ in patches))
     still = always if not _is_open(cls) else _Snapshot(cls)
@@ -116,6 +125,7 @@ def expand_builtin(value: Any, walk: WalkContext) -> Expansion:
     origin = origin_of_builtin(value)
     if origin is APPLICATION:
         return _expand_native(value, owner)
+    _touch(origin, walk)
     return Expansion("library", joined("builtin", *_name(origin), value.__qualname__), by_value=True, still=always)
 
 
@@ -140,6 +150,7 @@ def named_library_object(value: object, walk: WalkContext) -> Expansion | None:
     if origin is APPLICATION or found is not value:
         return None
     refuse_if_impure(value, walk)
+    _touch(origin, walk)
     return Expansion("library", joined("object", *_name(origin), name), by_value=True, still=always)
 
 
@@ -148,8 +159,9 @@ def expand_module(module: types.ModuleType, walk: WalkContext) -> Expansion:
     origin = origin_of_module(module)
     if origin is not APPLICATION:
         verdict = tables.module_verdict(module)
-        if verdict is not None and not walk.is_accepted(module):
+        if verdict is not None and not walk.is_settled(module):
             walk.refuse(Refusal(verdict.kind, f"uses the module {verdict.reason}", walk.path()))
+        _touch(origin, walk)
         return Expansion("library", joined("module", *_name(origin)), by_value=True, still=always)
     if is_native(module):
         return Expansion("native", joined("module", file_digest(module)), by_value=True, still=always)

@@ -35,6 +35,7 @@ _expanders: dict[type, Expander] = {
     type: classes.expand_class,
     exposed.Exposed: exposed.expand_exposed,
     ambient.EnvironmentVariable: ambient.expand_environment_variable,
+    ambient.Settings: ambient.expand_settings,
 }
 _to_load: dict[str, str] = dict(_LIBRARIES)
 _found: dict[type, Expander] = {}

@@ -21,7 +21,8 @@ from typing import Final
 
 from nectar.keys.ambient import EnvironmentVariable
 from nectar.keys.atoms import ATOMS
-from nectar.keys.bytecode.symbolic import CAUGHT, CELL, CELLS, CONST, FREE, GLOBAL, NULL, PARAM, UNBOUND, Operation
+from nectar.keys.bytecode.decode import instructions
+from nectar.keys.bytecode.symbolic import CAUGHT, CELL, CELLS, CONST, FREE, GLOBAL, NULL, PARAM, UNBOUND, Operation, UnknownInstruction
 from nectar.keys.bytecode.template import RETURN, Block, Template, template_of
 from nectar.keys.expansion import joined, sized
 
@@ -50,12 +51,13 @@ class GlobalsView:
 class Part:
     """One template as rendered: which values turned out to be which objects."""
 
-    __slots__ = ("known", "nested", "template")
+    __slots__ = ("inlined", "known", "nested", "template")
 
     def __init__(self, template: Template, nested: bool) -> None:
         self.template = template
         self.nested = nested
         self.known: dict[int, object] = {}
+        self.inlined: dict[int, Template] = {}  # calls of eval() with constant text, by id of the operation
 
 
 class Resolution:
@@ -127,6 +129,7 @@ class _Renderer:
         self.labels: dict[int, str] = {}
         self.free: dict[str, int] = {}
         self.local_cells: dict[int, int] = {}
+        self.parameters: dict[str, int] = {}  # of the function that evaluates this code, by name
         self.rebinding = "rebinding" in resolution.observed
 
     def render(self) -> bytes:
@@ -249,6 +252,27 @@ class _Renderer:
     def _call_globals(self, operation: Operation) -> object:
         return GlobalsView(self.resolution.namespace, globals) if len(operation.operands) == 1 else MISSING
 
+    def _call_eval(self, operation: Operation) -> object:
+        """`eval("n + 1")`: code like any other, if the names in it mean parameters that keep their value, or globals."""
+        text = self._constant(operation.operands[1]) if len(operation.operands) == 2 else None
+        if type(text) is not str:
+            return MISSING
+        try:
+            template = template_of(compile(text, "<eval>", "eval"))
+        except (SyntaxError, ValueError, UnknownInstruction):
+            return MISSING
+        loaded = {each.arg for block in template.blocks for each in block.operations if each.name == "LOAD_NAME"}
+        changing = {*self.code.co_varnames, *self.code.co_cellvars, *self.code.co_freevars} - set(self._constant_parameters())
+        if not loaded & changing:
+            self.part.inlined[id(operation)] = template
+        return MISSING
+
+    def _constant_parameters(self) -> tuple[str, ...]:
+        """The parameters, if this code assigns to no local at all."""
+        names = {each.name for each in instructions(self.code)}
+        assigns = any(name.startswith(("STORE_FAST", "STORE_DEREF", "DELETE_FAST", "DELETE_DEREF")) for name in names)
+        return () if assigns or self.part.nested else parameter_names(self.code)
+
     def _call_getattr(self, operation: Operation) -> object:
         if len(operation.operands) < 3:
             return MISSING
@@ -302,6 +326,8 @@ class _Renderer:
     def _operation(self, head: bytes, operation: Operation) -> bytes:
         if operation.name == "MAKE_FUNCTION":
             return self._function(operation)
+        if id(operation) in self.part.inlined:
+            return self._inlined(self.part.inlined[id(operation)])
         if operation.name == "STORE_NAME" and operation.arg in _OF_CLASS_BODIES:
             if _OF_CLASS_BODIES[operation.arg] not in self.resolution.observed:
                 return b""
@@ -310,9 +336,18 @@ class _Renderer:
         operands = b"".join(map(self.token, operation.operands))
         return head + len(operation.operands).to_bytes(4, "little") + operands
 
+    def _inlined(self, template: Template) -> bytes:
+        part = Part(template, nested=True)
+        self.resolution.parts.append(part)
+        renderer = _Renderer(self.resolution, part, {})
+        renderer.parameters = {name: at for at, name in enumerate(parameter_names(self.code))}
+        return b"E" + sized(renderer.render())
+
     def _loaded_name(self, operation: Operation) -> bytes:
         """A name in a class body: of the class so far, or global, or built in."""
         name: str = operation.arg  # type: ignore[assignment]
+        if name in self.parameters:
+            return _token(b"p", self.parameters[name])
         found = self.resolution.read_global(name) if name != "__name__" else MISSING
         others = b"".join(map(self.token, operation.operands[:-1]))
         return others + (b"?" if found is MISSING else self.resolution.operand(found, f"global {name}"))
@@ -410,6 +445,7 @@ _FOLDS: Final = {
     "CALL": _Renderer._fold_call,
 }
 _CALL_FOLDS: Final = {
+    eval: _Renderer._call_eval,
     globals: _Renderer._call_globals,
     getattr: _Renderer._call_getattr,
     builtins.__import__: _Renderer._call_import,

@@ -10,6 +10,7 @@ Law: the bytes describe the object graph up to renaming of addresses, and nothin
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -42,15 +43,14 @@ class Observer(Protocol):
 
 
 class _Frame:
-    __slots__ = ("children", "expansion", "label", "position", "start", "value")
+    __slots__ = ("children", "expansion", "label", "position", "value")
 
-    def __init__(self, value: object, label: str, expansion: Expansion, children: Iterator[object], start: int) -> None:
+    def __init__(self, value: object, label: str, expansion: Expansion, children: Iterator[object]) -> None:
         self.value = value
         self.label = label
         self.expansion = expansion
         self.children = children
         self.position = -1
-        self.start = start
 
     def child_label(self) -> str:
         labels = self.expansion.labels
@@ -84,10 +84,12 @@ class Walk:
         self._kept: list[object] = []  # alive while their ids are in use
         self._pure: dict[int, bytes | None] = {}
         self._digests: dict[int, bytes] = {}
-        self._ambiguous: list[tuple[int, int]] = []  # numbers of set members that could be exchanged
+        self._ambiguous: dict[int, object] = {}  # numbers of objects only one of several equal members of a set reaches
+        self._ties: list[object] = []  # the sets of equal members the walk is inside of
         self._above: Walk | None = None
-        self._accepted: dict[int, object] = {}
+        self._settled: set[tuple[int, int]] = set()
         self._exposed: dict[int, object] = {}
+        self.touched: set[str] = set()
         self._parameters: list[tuple[str, ...]] = []
         self._keywords: set[str] = set()
         self._spreads = False
@@ -103,13 +105,13 @@ class Walk:
         if refusal not in self.refusals:
             self.refusals.append(refusal)
 
-    def accept(self, value: object) -> None:
-        """Every use of a conditionally impure object in the code at hand is fine."""
-        self._accepted[id(value)] = value
+    def settle(self, user: object, value: object) -> None:
+        """Whether user may use an impure object as it does has been judged."""
+        self._settled.add((id(user), id(value)))
 
-    def is_accepted(self, value: object) -> bool:
-        """Whether the uses of an object were found to be fine."""
-        return id(value) in self._accepted
+    def is_settled(self, value: object) -> bool:
+        """Whether the way in which the walk came to an impure object has been judged."""
+        return bool(self._stack) and (id(self._stack[-1].value), id(value)) in self._settled
 
     def expose(self, value: object) -> bool:
         """Reached code may look at the name and annotations of value; True the first time."""
@@ -117,6 +119,10 @@ class Walk:
             return False
         self._exposed[id(value)] = value
         return True
+
+    def touch(self, library: str) -> None:
+        """A library is reached, so that the settings it keeps count."""
+        self.touched.add(library)
 
     def note_call_names(self, parameters: tuple[str, ...], keywords: frozenset[str], spreads: bool) -> None:
         """A function's parameters and the keywords its calls use: where they meet, names matter."""
@@ -145,6 +151,11 @@ class Walk:
 
     def run(self, root: object, label: str) -> bytes:
         """Walks over everything root is made of; returns the digest."""
+        self.visit(root, label)
+        return self.finish()
+
+    def visit(self, root: object, label: str) -> None:
+        """Walks over everything root is made of, after what was visited before."""
         self._meet(root, label)
         stack = self._stack
         while stack:
@@ -167,6 +178,9 @@ class Walk:
                 self._meet(child, frame.child_label() if self._observer else "")
             if len(self._out) > FLUSH_AT:
                 self._flush()
+
+    def finish(self) -> bytes:
+        """The digest of all that was visited."""
         self._out += self._names_that_matter()
         self._flush()
         return self._hasher.digest()
@@ -205,11 +219,12 @@ class Walk:
         self._open(value, label, self._expand(value))
 
     def _refer_back(self, value: object, label: str, number: int) -> None:
-        for start, end in self._ambiguous:
-            if start <= number < end and not any(frame.start == start for frame in self._stack):
-                raise UnencodableError(
-                    _name_type(value), self.path(), "it is one of several equal members of a set, and used elsewhere too"
-                )
+        tie = self._ambiguous.get(number)
+        if tie is not None and not any(tie is each for each in self._ties):
+            raise UnencodableError(
+                _name_type(value), self.path(), "it is one of several equal members of a set, and used elsewhere too"
+            )
+        self._ambiguous.pop(number, None)  # reached from several of them, so it stays the same if they are exchanged
         self._out += _BACK + number.to_bytes(8, "little")
         if self._observer:
             self._observer.leaf(value, label, repeated=True)
@@ -223,12 +238,15 @@ class Walk:
 
     def _expand(self, value: object) -> Expansion:
         expander = self._expander_for(type(value))
+        told = len(self.refusals)
         try:
             expansion = expander(value, self)
         except (UnencodableError, RecursionError, MemoryError):
             raise
         except Exception as error:
             raise UnencodableError(_name_type(value), self.path(), f"taking it apart raised {_say(error)}") from error
+        if self._closed is not None and self._closed(value):
+            del self.refusals[told:]
         if expansion.still is None:
             self.rechecks.append(_Recheck(expander, value, expansion, self))
         elif expansion.still is not always:
@@ -237,9 +255,8 @@ class Walk:
         return expansion
 
     def _open(self, value: object, label: str, expansion: Expansion) -> None:
-        start = len(self._seen)
         if not expansion.by_value:
-            self._seen[id(value)] = start
+            self._seen[id(value)] = len(self._seen)
         self._kept.append(value)
         out = self._out
         out += _NODE
@@ -249,10 +266,10 @@ class Walk:
         for buffer in expansion.buffers:
             self._absorb(buffer)
         if self._closed is not None and self._closed(value):
-            expansion = expansion._replace(children=(), labels=())
+            expansion = expansion._replace(children=(), labels=(), unordered=False)
         if self._observer:
             self._observer.enter(value, label, expansion)
-        frame = _Frame(value, label, expansion, iter(()), start)
+        frame = _Frame(value, label, expansion, iter(()))
         self._stack.append(frame)
         frame.children = self._in_order(frame) if expansion.unordered else iter(expansion.children)
 
@@ -274,12 +291,16 @@ class Walk:
         return self._members(members)
 
     def _members(self, members: list[tuple[bytes, int, object]]) -> Iterator[object]:
-        for at, (digest, _, child) in enumerate(members):
-            start = len(self._seen)
-            yield child
-            neighbours = members[max(at - 1, 0) : at] + members[at + 1 : at + 2]
-            if len(self._seen) > start and any(other[0] == digest for other in neighbours):
-                self._ambiguous.append((start, len(self._seen)))
+        for digest, group in itertools.groupby(members, key=lambda member: member[0]):
+            tied = [child for _, _, child in group]
+            tie = (digest, object())
+            self._ties.append(tie)
+            for child in tied:
+                start = len(self._seen)
+                yield child
+                if len(tied) > 1:
+                    self._ambiguous.update(dict.fromkeys(range(start, len(self._seen)), tie))
+            self._ties.remove(tie)
 
     # immutable values without identity
 

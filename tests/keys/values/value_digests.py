@@ -27,7 +27,8 @@ def _expand_function(value: types.FunctionType, walk: object) -> Expansion:
     cells = [cell.cell_contents for cell in value.__closure__ or ()]
     named = [value.__globals__[name] for name in value.__code__.co_names if name in value.__globals__]
     constants = [constant for constant in value.__code__.co_consts if not isinstance(constant, types.CodeType)]
-    return Expansion("function", value.__code__.co_code, (*constants, *cells, *named))
+    names = joined(value.__code__.co_code, *value.__code__.co_names)
+    return Expansion("function", names, (*constants, *cells, *named))
 
 
 def _expand_builtin(value: types.BuiltinFunctionType, walk: object) -> Expansion:

@@ -47,10 +47,25 @@ def examine(function: types.FunctionType, resolution: Resolution, walk: WalkCont
         examination = _Examination(function, part, walk)
         examination.run()
         exposed.update(examination.exposed)
+        if not part.nested:
+            _refuse_changed_defaults(function, examination, walk)
     for template, operation, name in resolution.unimportable:
         place = _place(function, template.code, operation)
         walk.refuse(Refusal("dynamic code", f"imports {name}, which cannot be imported now", place))
     return [Exposed(value) for value in exposed.values()]
+
+
+def _refuse_changed_defaults(function: types.FunctionType, examination: _Examination, walk: WalkContext) -> None:
+    """A default that the function changes is state that outlives the call."""
+    code, values = function.__code__, function.__defaults__ or ()
+    defaults = dict(zip(range(code.co_argcount - len(values), code.co_argcount), values, strict=True))
+    for at, name in enumerate(code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]):
+        if name in (function.__kwdefaults__ or {}):
+            defaults[code.co_argcount + at] = function.__kwdefaults__[name]
+    for position in examination.changed & defaults.keys():
+        if type(defaults[position]) not in ATOMS and type(defaults[position]) is not tuple:
+            reason = f"changes the default of its parameter {code.co_varnames[position]}, which outlives the call"
+            walk.refuse(Refusal("mutation", reason, _place(function, code, None)))
 
 
 def _place(function: types.FunctionType, code: types.CodeType, operation: Operation | None) -> str:
@@ -151,15 +166,24 @@ class _Examination:
     def _judge(self, found: tables.Verdict | None, value: object, operation: Operation) -> None:
         if found is None or self._is_folded_away(value, operation):
             return
-        if found.unless is not None and self._only_called_well(operation.result, found.unless):
-            self.walk.accept(value)
-        else:
+        self.walk.settle(self.function, value)
+        if value is hash and self._only_hashes_by_code(operation.result):
+            return
+        if found.unless is None or not self._only_called_well(operation.result, found.unless):
             self.refuse(found.kind, f"uses {found.reason}")
 
     def _is_folded_away(self, value: object, operation: Operation) -> bool:
         """Whether every use of an impure object had a known result, such as os.environ["X"] or globals()["X"]."""
         uses = list(self._uses(operation.result))
-        return bool(uses) and all(use.result in self.part.known for use, _ in uses)
+        return bool(uses) and all(use.result in self.part.known or id(use) in self.part.inlined for use, _ in uses)
+
+    def _only_hashes_by_code(self, value: int) -> bool:
+        """Whether hash() is only asked of captured objects whose class computes it in code that is looked at."""
+        arguments = [self.facts.of(use.operands[1]) for use, at in self._uses(value) if len(use.operands) == 2 and at == 0]
+        return len(arguments) == len(list(self._uses(value))) and all(
+            fact.kind == OBJECT and type(static_attribute(type(fact.root), "__hash__")) is types.FunctionType
+            for fact in arguments
+        )
 
     def _uses(self, value: int) -> Iterator[tuple[Operation, int]]:
         for block in self.template.blocks:
@@ -343,7 +367,7 @@ class _Deaf:
     def refuse(self, refusal: Refusal) -> None:
         pass
 
-    def accept(self, value: object) -> None:
+    def settle(self, user: object, value: object) -> None:
         pass
 
 

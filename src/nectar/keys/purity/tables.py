@@ -239,7 +239,7 @@ def _put(value: object, entry: Verdict) -> None:
 
 
 def _make(kind: str, name: str, unless: Condition | None = None) -> Verdict:
-    return Verdict(kind, f"{name.removeprefix('builtins.')} {REASONS[kind]}", unless)
+    return Verdict(kind, f"{name.removeprefix('builtins.')}, which {REASONS[kind]}", unless)
 
 
 def _of_method(method: MethodType) -> Verdict | None:

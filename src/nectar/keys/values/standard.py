@@ -77,6 +77,12 @@ def _flat(view: Any) -> list[object]:
 _CONTEXT = ("prec", "rounding", "Emin", "Emax", "capitals", "clamp")
 
 
+def expand_decimal(value: decimal.Decimal, walk: WalkContext) -> Expansion:
+    """A decimal number: sign, digits and exponent. Arithmetic with it depends on the current context."""
+    walk.touch("decimal")
+    return Expansion("decimal", joined(str(value)), by_value=True, still=always)
+
+
 def expand_decimal_context(value: decimal.Context, walk: WalkContext) -> Expansion:
     """A decimal context: precision, rounding, limits and traps; not the signals raised so far."""
     traps = sorted(signal.__name__ for signal, on in value.traps.items() if on)
@@ -98,5 +104,6 @@ EXPANDERS: dict[type, Expander] = placed({
     type({}.keys()): expand_dict_view,
     type({}.values()): expand_dict_view,
     type({}.items()): expand_dict_view,
+    decimal.Decimal: expand_decimal,
     decimal.Context: expand_decimal_context,
 })

@@ -1,0 +1,134 @@
+"""The fingerprint of a function or value, remembered as long as nothing it was made of has changed.
+
+In: any object. Out: an Outcome: the digest, and the reasons not to cache it, if there are any. The first time everything is
+walked; after that, rechecks compare what was read then with what is there now, object by object. Mutable contents are
+looked at again each time.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from nectar.keys import declared
+from nectar.keys.ambient import Settings
+from nectar.keys.expansion import joined
+from nectar.keys.origin import application_packages
+from nectar.keys.purity import tables
+from nectar.keys.registry import expander_for
+from nectar.keys.scheme import new_hasher
+from nectar.keys.walk import Observer, Walk
+from nectar.model.refusal import Refusal
+
+_REMEMBERED: Final = 4096  # outcomes kept; each keeps what it was made of alive
+_LIGHT: Final = 50_000  # objects and 64-byte pieces; what is heavier is walked anew rather than kept alive
+
+
+class Outcome(NamedTuple):
+    """What a walk found. The digest is right even where refusals say that caching would be wrong."""
+
+    digest: bytes
+    refusals: tuple[Refusal, ...]
+
+
+class _Memory(NamedTuple):
+    value: object
+    rechecks: list[Callable[[], bool]]
+    outcome: Outcome
+    circumstances: object
+
+
+_memory: dict[object, _Memory] = {}
+
+
+def outcome_of(value: object) -> Outcome:
+    """The outcome for value as it is now."""
+    key = _key(value)
+    known = _memory.get(key)
+    if known is not None and known.circumstances == _circumstances() and _holds(known.rechecks):
+        return known.outcome
+    walk, digest, refusals = explore(value)
+    outcome = Outcome(digest, refusals)
+    if walk.weight <= _LIGHT:
+        if len(_memory) >= _REMEMBERED:
+            _memory.clear()
+        _memory[key] = _Memory(value, walk.rechecks, outcome, _circumstances())
+    else:
+        _memory.pop(key, None)
+    return outcome
+
+
+def explore(value: object, observer: Callable[[], Observer] | None = None) -> tuple[Walk, bytes, tuple[Refusal, ...]]:
+    """Walks over value, again if the code reached looks at more than was included; the last walk is returned.
+
+    observer makes a new observer for each walk.
+    """
+    tables.refresh()
+    observed: frozenset[str] = frozenset()
+    while True:
+        walk = _walk(value, observed, observer)
+        if walk.noticed <= observed:
+            break
+        observed |= walk.noticed
+    digest = walk.finish()
+    refusals = tuple(walk.refusals)
+    if refusals and declared.any_declared():
+        refusals = tuple(_walk(value, observed, None, declared.is_pure).refusals)
+    return walk, digest, refusals
+
+
+def _walk(
+    value: object,
+    observed: frozenset[str],
+    observer: Callable[[], Observer] | None,
+    closed: Callable[[object], bool] | None = None,
+) -> Walk:
+    hasher = new_hasher()
+    hasher.update(joined(*_parameters(value)))
+    walk = Walk(expander_for, hasher, observed, observer() if observer else None, closed)
+    walk.visit(value, _label(value))
+    for library in sorted(walk.touched):
+        walk.visit(Settings(library), f"settings of {library}")
+    return walk
+
+
+def _parameters(value: object) -> tuple[str, ...]:
+    """Names by which callers can pass arguments."""
+    function = value.__func__ if isinstance(value, types.MethodType) else value
+    if not isinstance(function, types.FunctionType):
+        return ()
+    code = function.__code__
+    return code.co_varnames[code.co_posonlyargcount : code.co_argcount]
+
+
+def _label(value: object) -> str:
+    name = getattr(value, "__qualname__", None) if callable(value) else None
+    return name if isinstance(name, str) else type(value).__name__
+
+
+def _key(value: object) -> object:
+    """What identifies an object for the time it is kept. Methods are made anew at every access."""
+    if type(value) is types.MethodType:
+        return id(value.__func__), id(value.__self__)
+    return id(value)
+
+
+def _circumstances() -> object:
+    """What changes outcomes without changing any object."""
+    return declared.version(), frozenset(application_packages)
+
+
+def _holds(rechecks: list[Callable[[], bool]]) -> bool:
+    try:
+        for recheck in rechecks:
+            if not recheck():
+                return False
+    except Exception:  # whatever it is, walking anew says it better
+        return False
+    return True
+
+
+def forget() -> None:
+    """Forgets all outcomes, for tests and measurements."""
+    _memory.clear()

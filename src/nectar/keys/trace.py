@@ -1,0 +1,154 @@
+"""Traces: what went into a fingerprint, as a tree for people and programs.
+
+In: a function or value. Out: a Trace; its nodes are the objects the walk met, in the order it met them. A trace holds no
+object of the program, so it can be kept, printed, written as JSON and compared with another long after.
+"""
+
+from __future__ import annotations
+
+import json
+import types
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from nectar.keys.ambient import EnvironmentVariable
+from nectar.keys.atoms import ATOMS
+from nectar.keys.expansion import Expansion
+from nectar.keys.origin import APPLICATION, origin_of_class, origin_of_function
+from nectar.keys.scheme import SCHEME, digest_of
+
+_WIDTH: Final = 60
+
+
+@dataclass(slots=True)
+class Node:
+    """One object: how it was reached, what it is, and what it is made of."""
+
+    label: str
+    kind: str
+    text: str
+    content: bytes
+    place: str = ""
+    children: list[Node] = field(default_factory=list)
+    digest: bytes = b""
+
+    def seal(self) -> None:
+        """Computes the digest of this node and what is below it, which has been sealed before."""
+        parts = b"".join(child.digest for child in self.children)
+        self.digest = digest_of(self.kind.encode() + b"\0" + self.content + b"\0" + parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """What went into a fingerprint."""
+
+    root: Node
+    fingerprint: str
+
+    def __str__(self) -> str:
+        return "\n".join(_lines(self.root))
+
+    def to_json(self) -> str:
+        """The trace as JSON."""
+        content = {"scheme": SCHEME, "fingerprint": self.fingerprint, "root": _as_dict(self.root)}
+        return json.dumps(content, ensure_ascii=False, indent=1)
+
+
+def _lines(root: Node) -> Iterator[str]:
+    pending = [(root, 0)]
+    while pending:
+        node, depth = pending.pop()
+        yield "  " * depth + (f"{node.label}: {node.text}" if node.label and node.label != node.text else node.text)
+        pending.extend((child, depth + 1) for child in reversed(node.children))
+
+
+def _as_dict(root: Node) -> dict[str, object]:
+    top: dict[str, object] = {}
+    pending = [(root, top)]
+    while pending:
+        node, into = pending.pop()
+        children: list[dict[str, object]] = [{} for _ in node.children]
+        into.update(label=node.label, kind=node.kind, text=node.text, digest=node.digest.hex())
+        if node.place:
+            into["place"] = node.place
+        if children:
+            into["children"] = children
+        pending.extend(zip(node.children, children, strict=True))
+    return top
+
+
+class Recorder:
+    """Builds the tree while a walk goes on."""
+
+    def __init__(self) -> None:
+        self.top = Node("", "top", "", b"")
+        self._open = [self.top]
+        self._numbers: dict[int, int] = {}
+        self._kept: list[object] = []
+
+    def enter(self, value: object, label: str, expansion: Expansion) -> None:
+        """An object with parts."""
+        self._numbers.setdefault(id(value), len(self._numbers))
+        self._kept.append(value)
+        content = digest_of(expansion.payload + b"".join(digest_of(bytes(part)) for part in expansion.buffers))
+        node = Node(label, expansion.tag, describe(value, expansion), content, place_of(value))
+        self._open[-1].children.append(node)
+        self._open.append(node)
+
+    def leave(self) -> None:
+        """All parts of the object entered last have been recorded."""
+        self._open.pop().seal()
+
+    def leaf(self, value: object, label: str, repeated: bool) -> None:
+        """An atom, or an object recorded before."""
+        if repeated:
+            node = Node(label, "again", f"{describe(value, None)} (see above)", b"%d" % self._numbers[id(value)])
+        else:
+            atom = ATOMS.get(type(value))
+            content = atom(value) if atom is not None else repr(value).encode("utf-8", "surrogatepass")
+            node = Node(label, type(value).__name__, _shortened(repr(value)), content)
+        node.seal()
+        self._open[-1].children.append(node)
+
+
+def describe(value: object, expansion: Expansion | None) -> str:
+    """An object in a few words."""
+    if isinstance(value, types.FunctionType):
+        if origin_of_function(value) is APPLICATION:
+            return f"function {value.__code__.co_qualname} ({place_of(value)})"
+        origin = origin_of_function(value)
+        return f"{origin.module}.{value.__code__.co_qualname}{_version(origin.version)}"
+    if isinstance(value, type):
+        origin = origin_of_class(value)
+        if origin is APPLICATION:
+            return f"class {value.__qualname__}"
+        return f"class {value.__module__}.{value.__qualname__}{_version(origin.version)}"
+    if isinstance(value, types.ModuleType):
+        return f"module {value.__name__}"
+    if isinstance(value, EnvironmentVariable):
+        return f"environment variable {value.name}"
+    if isinstance(value, (types.BuiltinFunctionType, types.MethodDescriptorType)):
+        return f"{value.__qualname__}"
+    kind = type(value).__qualname__
+    if isinstance(value, (list, tuple, dict, set, frozenset)) and expansion is not None:
+        return f"{kind} of {len(value)}"
+    if expansion is not None and expansion.tag == "instance":
+        return f"instance of {kind}"
+    return kind
+
+
+def _version(version: str) -> str:
+    return f" ({version})" if version else ""
+
+
+def place_of(value: object) -> str:
+    """File and line of a function; empty for anything else."""
+    if not isinstance(value, types.FunctionType):
+        return ""
+    code = value.__code__
+    return f"{code.co_filename.replace(chr(92), '/').rpartition('/')[2]}:{code.co_firstlineno}"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _WIDTH else text[: _WIDTH - 3] + "..."
