@@ -48,7 +48,9 @@ def _pandas_options() -> object:
     """Options that were changed; defaults may depend on the terminal, and follow from the version otherwise."""
     config: Any = sys.modules["pandas._config.config"]
     registered = config._registered_options
-    return [(name, value) for name in sorted(registered) if (value := config.get_option(name)) != registered[name].defval]
+    return [
+        (name, value) for name in sorted(registered) if (value := config.get_option(name)) != registered[name].defval
+    ]
 
 
 def _polars_settings() -> object:

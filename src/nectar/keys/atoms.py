@@ -77,11 +77,11 @@ def pack(values: Sequence[object]) -> bytes | None:
     kind = kinds.pop()
     if kind is int:
         try:
-            return b"q" + _little(array("q", values))  # type: ignore[arg-type]
+            return b"q" + _little(array("q", values))
         except OverflowError:
             return None
     if kind is float:
-        return b"d" + _little(array("d", values))  # type: ignore[arg-type]
+        return b"d" + _little(array("d", values))
     if kind is str:
         return b"s" + _pack_strings(values)  # type: ignore[arg-type]
     return None

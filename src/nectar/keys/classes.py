@@ -12,15 +12,21 @@ from typing import Final
 
 from nectar.keys.expansion import Expansion, WalkContext, joined
 from nectar.keys.library import expand_library_class
-from nectar.keys.origin import APPLICATION, origin_of_class
+from nectar.keys.origin import origin_of_class
+from nectar.model.origin import APPLICATION
 
-_KEPT_BY_PYTHON: Final = frozenset(
-    "__dict__ __weakref__ __abstractmethods__ __slotnames__ __firstlineno__ __static_attributes__ __annotate__ "
-    "__annotate_func__ __annotations_cache__ __classdictcell__ _abc_impl _abc_registry _abc_cache _abc_negative_cache "
-    "_abc_negative_cache_version _value2member_map_ _hashable_values_ _unhashable_values_ _unhashable_values_map_ "
-    "__pydantic_serializer__ __pydantic_validator__".split()
-)
-_OBSERVABLE: Final = {"__doc__": "docs", "__module__": "modules", "__qualname__": "qualnames", "__annotations__": "annotations"}
+_KEPT_BY_PYTHON: Final = frozenset({
+    "__dict__", "__weakref__", "__abstractmethods__", "__slotnames__", "__firstlineno__", "__static_attributes__",
+    "__annotate__", "__annotate_func__", "__annotations_cache__", "__classdictcell__", "_abc_impl", "_abc_registry",
+    "_abc_cache", "_abc_negative_cache", "_abc_negative_cache_version",
+    "_value2member_map_", "_hashable_values_", "_unhashable_values_", "_unhashable_values_map_",  # caches of enum
+})  # fmt: skip
+_OBSERVABLE: Final = {
+    "__doc__": "docs",
+    "__module__": "modules",
+    "__qualname__": "qualnames",
+    "__annotations__": "annotations",
+}
 _SLOT: Final = types.MemberDescriptorType
 
 

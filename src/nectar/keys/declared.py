@@ -35,7 +35,7 @@ def pure(function: _F) -> _F:
 def depends_on(function: _F, *values: object) -> _F:
     """Declares what else the result of a function depends on; these values then count as captured ones do.
 
-    Whoever names the dependencies vouches that nothing else is missing, as with pure(). A second call adds to the first.
+    Whoever names the dependencies vouches that nothing else is missing, as with pure(). A second call adds more.
     """
     target = _target(function)
     before = _dependencies.get(id(target), (target, ()))[1]

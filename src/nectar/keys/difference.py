@@ -103,9 +103,7 @@ def _named(node: Node) -> str:
     return node.text if node.label in ("", "constant") else f"{node.label} ({node.text})"
 
 
-def _matched(
-    old: list[Node], new: list[Node]
-) -> tuple[list[tuple[Node, Node]], list[Node], list[Node]]:
+def _matched(old: list[Node], new: list[Node]) -> tuple[list[tuple[Node, Node]], list[Node], list[Node]]:
     """Children of both sides by label, in order; then what only one side has."""
     waiting: dict[str, list[Node]] = {}
     for node in new:

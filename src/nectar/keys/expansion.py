@@ -69,6 +69,9 @@ class WalkContext(Protocol):
     def touch(self, library: str) -> None:
         """Says that a library is reached, so that the settings it keeps count."""
 
+    def bytes_of(self, value: object) -> bytes:
+        """A context-free digest of value, to order things that have no order of their own."""
+
     def path(self) -> str:
         """Where the walk stands, for people."""
 

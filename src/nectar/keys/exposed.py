@@ -9,9 +9,10 @@ from __future__ import annotations
 import types
 from dataclasses import dataclass
 
+from nectar.keys.bytecode.decode import parameter_names
 from nectar.keys.expansion import Expansion, WalkContext, always, joined
-from nectar.keys.origin import APPLICATION, origin_of_class, origin_of_function
-from nectar.keys.resolve import parameter_names
+from nectar.keys.origin import origin_of_class, origin_of_function
+from nectar.model.origin import APPLICATION
 
 
 @dataclass(frozen=True, slots=True, eq=False)

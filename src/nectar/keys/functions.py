@@ -12,13 +12,16 @@ from typing import Final
 
 from nectar.errors import UnencodableError
 from nectar.keys import declared
-from nectar.keys.bytecode.symbolic import UnknownInstruction
+from nectar.keys.bytecode.decode import parameter_names
+from nectar.keys.bytecode.operation import UnknownInstruction
 from nectar.keys.bytecode.template import Template, template_of
 from nectar.keys.expansion import Expansion, WalkContext, joined
+from nectar.keys.folding import MISSING
 from nectar.keys.library import expand_library_function
-from nectar.keys.origin import APPLICATION, origin_of_function
+from nectar.keys.origin import origin_of_function
+from nectar.model.origin import APPLICATION
 from nectar.keys.purity.analysis import examine
-from nectar.keys.resolve import MISSING, Resolution, parameter_names
+from nectar.keys.resolve import Resolution
 
 _IDENTITY: Final = ("names", "qualnames", "docs", "annotations", "modules", "code")
 
@@ -29,7 +32,7 @@ def expand_function(function: types.FunctionType, walk: WalkContext) -> Expansio
     if origin is not APPLICATION:
         return expand_library_function(function, origin, walk)
     code = function.__code__
-    resolution, skeleton = resolve(function, walk)
+    resolution, skeleton = resolve(function, walk.observed)
     cells = resolution.cells
     walk.note_call_names(
         code.co_varnames[: code.co_argcount],
@@ -53,13 +56,19 @@ def expand_function(function: types.FunctionType, walk: WalkContext) -> Expansio
         parts.add("declared dependency", value)
     identity = _identity(function, walk, parts)
     payload = joined(skeleton, *sorted(own), b"", identity, len(function.__defaults__ or ()).to_bytes(4, "little"))
-    return Expansion("function", payload, parts.values, parts.labels, still=None if walk.observed else _Recheck(function, resolution, cells, own))
+    return Expansion(
+        "function",
+        payload,
+        parts.values,
+        parts.labels,
+        still=None if walk.observed else _Recheck(function, resolution, cells, own),
+    )
 
 
-def resolve(function: types.FunctionType, walk: WalkContext) -> tuple[Resolution, bytes]:
+def resolve(function: types.FunctionType, observed: frozenset[str]) -> tuple[Resolution, bytes]:
     """The objects a function works with, and what it does with them."""
     template = _template(function)
-    resolution = Resolution(function.__globals__, builtins_of(function), contents(function), walk.observed)
+    resolution = Resolution(function.__globals__, builtins_of(function), contents(function), observed)
     return resolution, resolution.render(template)
 
 
@@ -167,7 +176,9 @@ class _Recheck:
                 return False
         if function.__closure__ and not _same(contents(function), self.cells):
             return False
-        if (function.__kwdefaults__ or self.keyword_defaults) and not _same(function.__kwdefaults__ or {}, self.keyword_defaults):
+        if (function.__kwdefaults__ or self.keyword_defaults) and not _same(
+            function.__kwdefaults__ or {}, self.keyword_defaults
+        ):
             return False
         attributes = function.__dict__
         return not (attributes or self.own) or _same(

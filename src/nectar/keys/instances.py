@@ -138,7 +138,9 @@ def _attributes(value: object) -> dict[str, object]:
     except AttributeError:
         return {}
     if not isinstance(found, dict) or not all(type(name) is str for name in found):
-        raise UnencodableError(f"an object of type {type(value).__qualname__}", "its attributes", "not all names are strings")
+        raise UnencodableError(
+            f"an object of type {type(value).__qualname__}", "its attributes", "not all names are strings"
+        )
     return found
 
 
@@ -177,5 +179,3 @@ def _reduce(value: object, cls: type, walk: WalkContext) -> Expansion:
     children = [cls, function, arguments, state, list(items or ()), [list(pair) for pair in pairs or ()]]
     labels = ["class", "made by", "arguments", "state", "items", "pairs"]
     return Expansion("pickled", b"", children, labels)
-
-

@@ -17,8 +17,15 @@ from nectar.errors import UnencodableError
 from nectar.keys.ambient import PROVIDERS
 from nectar.keys.atoms import ATOMS
 from nectar.keys.expansion import Expansion, WalkContext, always, joined
-from nectar.keys.origin import APPLICATION, Origin, file_digest, is_native, origin_of_builtin, origin_of_class
-from nectar.keys.origin import module_of_globals, origin_of_module
+from nectar.keys.origin import (
+    file_digest,
+    is_native,
+    module_of_globals,
+    origin_of_builtin,
+    origin_of_class,
+    origin_of_module,
+)
+from nectar.model.origin import APPLICATION, Origin
 from nectar.keys.purity import tables
 from nectar.keys.values.callables import dispatch_registry
 from nectar.model.refusal import Refusal
@@ -45,7 +52,9 @@ def expand_library_function(function: types.FunctionType, origin: Origin, walk: 
         return _expand_dispatcher(function, registry, origin)
     payload = joined("function", *_name(origin), code.co_qualname, *(() if _is_found(function) else _identity_of(code)))
     cells = [cell for cell in function.__closure__ or () if _holds(cell)]
-    attributes = {name: value for name, value in vars(function).items() if name != "__wrapped__" and not callable(value)}
+    attributes = {
+        name: value for name, value in vars(function).items() if name != "__wrapped__" and not callable(value)
+    }
     module = module_of_globals(function.__globals__)
     patches = list(patches_of_module(module)) if module is not None else []
     children = [*(cell.cell_contents for cell in cells), *attributes.values(), *(value for _, value in patches)]
@@ -113,7 +122,14 @@ def expand_library_class(cls: type, origin: Origin, walk: WalkContext) -> Expans
     patches = [patch for base in cls.__mro__ for patch in patches_of_class(base)]
     payload = joined("class", *_name(origin), cls.__qualname__, *(name for name, _ in patches))
     still = always if not _is_open(cls) else _Snapshot(cls)
-    return Expansion("library", payload, [value for _, value in patches], [name for name, _ in patches], by_value=not patches, still=still)
+    return Expansion(
+        "library",
+        payload,
+        [value for _, value in patches],
+        [name for name, _ in patches],
+        by_value=not patches,
+        still=still,
+    )
 
 
 def expand_builtin(value: Any, walk: WalkContext) -> Expansion:

@@ -1,8 +1,8 @@
 """The fingerprint of a function or value, remembered as long as nothing it was made of has changed.
 
-In: any object. Out: an Outcome: the digest, and the reasons not to cache it, if there are any. The first time everything is
-walked; after that, rechecks compare what was read then with what is there now, object by object. Mutable contents are
-looked at again each time.
+In: any object. Out: an Outcome: the digest, and the reasons not to cache it, if there are any. The first time
+everything is walked; after that, rechecks compare what was read then with what is there now, object by object.
+Mutable contents are looked at again each time.
 """
 
 from __future__ import annotations

@@ -10,23 +10,29 @@ What was read on the way is kept, so that a later recheck needs identity compari
 
 from __future__ import annotations
 
-import builtins
-import importlib
-import importlib.util
 import inspect
-import os
-import sys
 import types
 from typing import Final
 
 from nectar.keys.ambient import EnvironmentVariable
 from nectar.keys.atoms import ATOMS
-from nectar.keys.bytecode.decode import instructions
-from nectar.keys.bytecode.symbolic import CAUGHT, CELL, CELLS, CONST, FREE, GLOBAL, NULL, PARAM, UNBOUND, Operation, UnknownInstruction
+from nectar.keys.bytecode.decode import parameter_names
+from nectar.keys.bytecode.operation import (
+    CAUGHT,
+    CELL,
+    CELLS,
+    CONST,
+    FREE,
+    GLOBAL,
+    NULL,
+    PARAM,
+    UNBOUND,
+    Operation,
+)
 from nectar.keys.bytecode.template import RETURN, Block, Template, template_of
 from nectar.keys.expansion import joined, sized
+from nectar.keys.folding import FOLDS, MISSING, GlobalsView
 
-MISSING: Final = object()
 SIGNATURE_FLAGS: Final = (
     inspect.CO_VARARGS | inspect.CO_VARKEYWORDS | inspect.CO_GENERATOR | inspect.CO_COROUTINE
     | inspect.CO_ITERABLE_COROUTINE | inspect.CO_ASYNC_GENERATOR
@@ -38,16 +44,6 @@ _OF_CLASS_BODIES: Final = {
 }  # fmt: skip
 
 
-class GlobalsView:
-    """Stands for the result of `globals()` or of a module's `__dict__`, as long as only constant names are looked up."""
-
-    __slots__ = ("namespace", "source")
-
-    def __init__(self, namespace: dict[str, object], source: object) -> None:
-        self.namespace = namespace
-        self.source = source
-
-
 class Part:
     """One template as rendered: which values turned out to be which objects."""
 
@@ -57,14 +53,20 @@ class Part:
         self.template = template
         self.nested = nested
         self.known: dict[int, object] = {}
-        self.inlined: dict[int, Template] = {}  # calls of eval() with constant text, by id of the operation
+        self.inlined: dict[
+            int, Template | EnvironmentVariable
+        ] = {}  # calls that were looked into, by id of the operation
 
 
 class Resolution:
     """Renders the template of one function, nested code included."""
 
     def __init__(
-        self, namespace: dict[str, object], builtin: dict[str, object], cells: dict[str, object], observed: frozenset[str]
+        self,
+        namespace: dict[str, object],
+        builtin: dict[str, object],
+        cells: dict[str, object],
+        observed: frozenset[str],
     ) -> None:
         self.namespace = namespace
         self.builtin = builtin
@@ -105,7 +107,9 @@ class Resolution:
             token = _token(b"o", len(self.operands))
             self.operands.append(value)
             self.labels.append(label)
-            if type(value) is not tuple and type(value) is not frozenset:  # whether those are shared is up to the compiler
+            if (
+                type(value) is not tuple and type(value) is not frozenset
+            ):  # whether those are shared is up to the compiler
                 self._numbers[key] = token
         return token
 
@@ -113,10 +117,12 @@ class Resolution:
         """The skeleton of a template. cells: what its free variables hold, as far as that cannot change."""
         part = Part(template, nested=cells is not None)
         self.parts.append(part)
-        return _Renderer(self, part, self.cells if cells is None else cells).render()
+        return Renderer(self, part, self.cells if cells is None else cells).render()
 
 
-class _Renderer:
+class Renderer:
+    """Writes one template: first which operations fold and how values are numbered, then the bytes."""
+
     def __init__(self, resolution: Resolution, part: Part, cells: dict[str, object]) -> None:
         self.resolution = resolution
         self.part = part
@@ -133,6 +139,7 @@ class _Renderer:
         self.rebinding = "rebinding" in resolution.observed
 
     def render(self) -> bytes:
+        """The skeleton of the template."""
         count = 0
         for block in self.template.blocks:
             for merge in block.merges:
@@ -142,15 +149,13 @@ class _Renderer:
                 if self._fold(operation):
                     self.folded.add(id(operation))
                     continue
-                for result in range(operation.result, operation.result + operation.count):
+                for result in range(operation.result, operation.result + operation.results):
                     self.final[result] = _token(b"v", count)
                     count += 1
         return signature(self.code) + b"".join(self._block(block) for block in self.template.blocks)
 
-    # folding: operations whose result is known now
-
     def _fold(self, operation: Operation) -> bool:
-        fold = _FOLDS.get(operation.name)
+        fold = FOLDS.get(operation.name)
         if fold is None:
             return False
         found = fold(self, operation)
@@ -159,146 +164,12 @@ class _Renderer:
         self.known[operation.result] = found
         return True
 
-    def _label(self, operation: Operation, label: str) -> None:
-        self.labels[operation.result] = label
+    def label(self, operation: Operation, text: str) -> None:
+        """Says what people call the result of an operation."""
+        self.labels[operation.result] = text
 
-    def _fold_global(self, operation: Operation) -> object:
-        name: str = self.template.data[operation.operands[0]]  # type: ignore[assignment]
-        self._label(operation, f"global {name}")
-        if self.rebinding or name in self.template.stored_global:
-            return MISSING
-        return self.resolution.read_global(name)
-
-    def _fold_free(self, operation: Operation) -> object:
-        name: str = self.template.data[operation.operands[0]]  # type: ignore[assignment]
-        self._label(operation, f"captured {name}")
-        if self.rebinding or name in self.template.stored_free:
-            return MISSING
-        return self.cells.get(name, MISSING)
-
-    def _fold_attribute(self, operation: Operation) -> object:
-        owner = self.known.get(operation.operands[0], MISSING)
-        name: str = operation.arg  # type: ignore[assignment]
-        if owner is os.environ and name == "get":
-            return os.environ.get
-        if type(owner) is not types.ModuleType and not isinstance(owner, types.ModuleType):
-            return MISSING
-        self._label(operation, f"{self.labels.get(operation.operands[0], owner.__name__).removeprefix('global ')}.{name}")
-        if name == "__dict__":
-            return GlobalsView(vars(owner), owner)
-        return self.resolution.read_attribute(owner, name)
-
-    def _fold_import(self, operation: Operation) -> object:
-        name, level, names = operation.arg  # type: ignore[misc]
-        module = self._import(operation, name, level)
-        if module is MISSING or names:
-            return module
-        return module if level else sys.modules.get(name.partition(".")[0], MISSING)
-
-    def _import(self, operation: Operation, name: str, level: int) -> object:
-        try:
-            full = importlib.util.resolve_name("." * level + name, self._package()) if level else name
-            self._label(operation, full)
-            return sys.modules.get(full) or importlib.import_module(full)
-        except Exception:
-            self.resolution.unimportable.append((self.template, operation, name))
-            return MISSING
-
-    def _package(self) -> str:
-        namespace = self.resolution.namespace
-        package = namespace.get("__package__")
-        return str(package or str(namespace.get("__name__", "")).rpartition(".")[0])
-
-    def _fold_import_from(self, operation: Operation) -> object:
-        owner = self.known.get(operation.operands[0], MISSING)
-        if not isinstance(owner, types.ModuleType):
-            return MISSING
-        name: str = operation.arg  # type: ignore[assignment]
-        self._label(operation, f"{owner.__name__}.{name}")
-        found = self.resolution.read_attribute(owner, name)
-        return found if found is not MISSING else self._submodule(f"{owner.__name__}.{name}")
-
-    def _submodule(self, full: str) -> object:
-        try:
-            return sys.modules.get(full) or importlib.import_module(full)
-        except Exception:
-            return MISSING
-
-    def _fold_subscript(self, operation: Operation) -> object:
-        owner = self.known.get(operation.operands[0], MISSING)
-        key = self._constant(operation.operands[1])
-        if type(key) is not str:
-            return MISSING
-        if isinstance(owner, GlobalsView):
-            self._label(operation, f"global {key}")
-            return self.resolution.read(owner.namespace, key)
-        if owner is sys.modules:
-            self._label(operation, f"module {key}")
-            return self.resolution.read(sys.modules, key)  # type: ignore[arg-type]
-        if owner is os.environ and key in os.environ:
-            return EnvironmentVariable(key)
-        return MISSING
-
-    def _fold_call(self, operation: Operation) -> object:
-        callee = self.known.get(operation.operands[0], MISSING)
-        if callee is MISSING or operation.arg:
-            return MISSING
-        try:
-            fold = _CALL_FOLDS.get(callee)
-        except TypeError:
-            return MISSING
-        return MISSING if fold is None else fold(self, operation)
-
-    def _call_globals(self, operation: Operation) -> object:
-        return GlobalsView(self.resolution.namespace, globals) if len(operation.operands) == 1 else MISSING
-
-    def _call_eval(self, operation: Operation) -> object:
-        """`eval("n + 1")`: code like any other, if the names in it mean parameters that keep their value, or globals."""
-        text = self._constant(operation.operands[1]) if len(operation.operands) == 2 else None
-        if type(text) is not str:
-            return MISSING
-        try:
-            template = template_of(compile(text, "<eval>", "eval"))
-        except (SyntaxError, ValueError, UnknownInstruction):
-            return MISSING
-        loaded = {each.arg for block in template.blocks for each in block.operations if each.name == "LOAD_NAME"}
-        changing = {*self.code.co_varnames, *self.code.co_cellvars, *self.code.co_freevars} - set(self._constant_parameters())
-        if not loaded & changing:
-            self.part.inlined[id(operation)] = template
-        return MISSING
-
-    def _constant_parameters(self) -> tuple[str, ...]:
-        """The parameters, if this code assigns to no local at all."""
-        names = {each.name for each in instructions(self.code)}
-        assigns = any(name.startswith(("STORE_FAST", "STORE_DEREF", "DELETE_FAST", "DELETE_DEREF")) for name in names)
-        return () if assigns or self.part.nested else parameter_names(self.code)
-
-    def _call_getattr(self, operation: Operation) -> object:
-        if len(operation.operands) < 3:
-            return MISSING
-        owner, name = self.known.get(operation.operands[1], MISSING), self._constant(operation.operands[2])
-        if not isinstance(owner, types.ModuleType) or type(name) is not str:
-            return MISSING
-        self._label(operation, f"{owner.__name__}.{name}")
-        return self.resolution.read_attribute(owner, name)
-
-    def _call_import(self, operation: Operation) -> object:
-        name = self._constant(operation.operands[1]) if len(operation.operands) == 2 else None
-        if type(name) is not str or name.startswith("."):
-            return MISSING
-        module = self._import(operation, name, 0)
-        if self.known[operation.operands[0]] is builtins.__import__ and module is not MISSING:
-            return sys.modules.get(name.partition(".")[0], MISSING)
-        return module
-
-    def _call_getenv(self, operation: Operation) -> object:
-        """`os.getenv("X")`; with a default only where the variable is set."""
-        name = self._constant(operation.operands[1]) if len(operation.operands) in (2, 3) else None
-        if type(name) is not str or (len(operation.operands) == 3 and name not in os.environ):
-            return MISSING
-        return EnvironmentVariable(name)
-
-    def _constant(self, value: int) -> object:
+    def constant(self, value: int) -> object:
+        """The constant a value is, or MISSING."""
         if self.template.kinds[value] == CONST:
             return self.code.co_consts[self.template.data[value]]  # type: ignore[call-overload]
         known = self.known.get(value, MISSING)
@@ -310,11 +181,11 @@ class _Renderer:
         token = self.token
         out = [b"B", len(block.merges).to_bytes(4, "little")]
         if block.handler is not None:
-            out.append(_token(b"h", block.handler))
+            out.append(_token(b"h", block.handler) + len(block.handler_stack).to_bytes(4, "little"))
             out.extend(map(token, block.handler_stack))
         for head, operation in zip(block.heads, block.operations, strict=True):
             if id(operation) not in self.folded:
-                out.append(self._operation(head, operation))
+                out.append(sized(self._operation(head, operation)))
         out.append(b"T" + block.test.encode() + b":")
         if block.value >= 0:
             out.append(token(block.value))
@@ -327,7 +198,7 @@ class _Renderer:
         if operation.name == "MAKE_FUNCTION":
             return self._function(operation)
         if id(operation) in self.part.inlined:
-            return self._inlined(self.part.inlined[id(operation)])
+            return self._inlined(self.part.inlined[id(operation)], operation)
         if operation.name == "STORE_NAME" and operation.arg in _OF_CLASS_BODIES:
             if _OF_CLASS_BODIES[operation.arg] not in self.resolution.observed:
                 return b""
@@ -336,10 +207,14 @@ class _Renderer:
         operands = b"".join(map(self.token, operation.operands))
         return head + len(operation.operands).to_bytes(4, "little") + operands
 
-    def _inlined(self, template: Template) -> bytes:
-        part = Part(template, nested=True)
+    def _inlined(self, content: Template | EnvironmentVariable, operation: Operation) -> bytes:
+        """eval() of constant text by what the text does; a variable of the environment by name, value and default."""
+        if isinstance(content, EnvironmentVariable):
+            variable = self.resolution.operand(content, f"environment variable {content.name}")
+            return b"V" + operation.name.encode() + variable + b"".join(map(self.token, operation.operands[2:]))
+        part = Part(content, nested=True)
         self.resolution.parts.append(part)
-        renderer = _Renderer(self.resolution, part, {})
+        renderer = Renderer(self.resolution, part, {})
         renderer.parameters = {name: at for at, name in enumerate(parameter_names(self.code))}
         return b"E" + sized(renderer.render())
 
@@ -356,12 +231,14 @@ class _Renderer:
         """A function made here: its code in place, what it is made with, and the cells it captures, by first use."""
         flags: tuple[int, ...] = operation.arg  # type: ignore[assignment]
         parts = dict(zip(flags, operation.operands[1:], strict=True))
-        inner: types.CodeType = self._constant(operation.operands[0])  # type: ignore[assignment]
+        inner: types.CodeType = self.constant(operation.operands[0])  # type: ignore[assignment]
         captured = self._captured(inner, parts.get(8))
         held = {name: self._held(value) for name, value in captured.items()}
         part = Part(template_of(inner), nested=True)
         self.resolution.parts.append(part)
-        renderer = _Renderer(self.resolution, part, {name: value for name, value in held.items() if value is not MISSING})
+        renderer = Renderer(
+            self.resolution, part, {name: value for name, value in held.items() if value is not MISSING}
+        )
         body = renderer.render()
         out = [b"F", sized(body)]
         if "names" in self.resolution.observed:
@@ -429,30 +306,12 @@ class _Renderer:
         return _token(b"f", number) + (b"?" if held is MISSING else self.resolution.operand(held, f"captured {name}"))
 
     def _cell_token(self, index: int) -> bytes:
-        names = self.code.co_varnames + tuple(name for name in self.code.co_cellvars if name not in self.code.co_varnames)
+        names = self.code.co_varnames + tuple(
+            name for name in self.code.co_cellvars if name not in self.code.co_varnames
+        )
         if names[index] in parameter_names(self.code):
             return _token(b"P", index)
         return _token(b"c", self.local_cells.setdefault(index, len(self.local_cells)))
-
-
-_FOLDS: Final = {
-    "LOAD_GLOBAL": _Renderer._fold_global,
-    "LOAD_FREE": _Renderer._fold_free,
-    "LOAD_ATTR": _Renderer._fold_attribute,
-    "IMPORT_NAME": _Renderer._fold_import,
-    "IMPORT_FROM": _Renderer._fold_import_from,
-    "BINARY_SUBSCR": _Renderer._fold_subscript,
-    "CALL": _Renderer._fold_call,
-}
-_CALL_FOLDS: Final = {
-    eval: _Renderer._call_eval,
-    globals: _Renderer._call_globals,
-    getattr: _Renderer._call_getattr,
-    builtins.__import__: _Renderer._call_import,
-    importlib.import_module: _Renderer._call_import,
-    os.getenv: _Renderer._call_getenv,
-    os.environ.get: _Renderer._call_getenv,
-}
 
 
 def signature(code: types.CodeType) -> bytes:
@@ -461,13 +320,6 @@ def signature(code: types.CodeType) -> bytes:
     keyword_only = code.co_varnames[positional : positional + code.co_kwonlyargcount]
     counts = (positional, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags & SIGNATURE_FLAGS)
     return joined(*(count.to_bytes(4, "little") for count in counts), *keyword_only)
-
-
-def parameter_names(code: types.CodeType) -> tuple[str, ...]:
-    """All parameters by name, *args and **kwargs included."""
-    count = code.co_argcount + code.co_kwonlyargcount
-    count += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
-    return code.co_varnames[:count]
 
 
 def _token(kind: bytes, number: int) -> bytes:

@@ -1,7 +1,7 @@
 """Traces: what went into a fingerprint, as a tree for people and programs.
 
-In: a function or value. Out: a Trace; its nodes are the objects the walk met, in the order it met them. A trace holds no
-object of the program, so it can be kept, printed, written as JSON and compared with another long after.
+In: a function or value. Out: a Trace; its nodes are the objects the walk met, in the order it met them. A trace holds
+no object of the program, so it can be kept, printed, written as JSON and compared with another long after.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import Final
 from nectar.keys.ambient import EnvironmentVariable
 from nectar.keys.atoms import ATOMS
 from nectar.keys.expansion import Expansion
-from nectar.keys.origin import APPLICATION, origin_of_class, origin_of_function
+from nectar.keys.origin import origin_of_class, origin_of_function
+from nectar.model.origin import APPLICATION
 from nectar.keys.scheme import SCHEME, digest_of
 
 _WIDTH: Final = 60

@@ -233,7 +233,9 @@ class Walk:
         above = self._above
         while above is not None:
             if any(frame.value is value and frame.expansion.unordered for frame in above._stack):
-                raise UnencodableError(_name_type(value), self.path(), "it is a set that is reached from its own members")
+                raise UnencodableError(
+                    _name_type(value), self.path(), "it is a set that is reached from its own members"
+                )
             above = above._above
 
     def _expand(self, value: object) -> Expansion:
@@ -285,7 +287,10 @@ class Walk:
 
     def _in_order(self, frame: _Frame) -> Iterator[object]:
         """The members of a set by their own digests; members that cannot be told apart may not be named elsewhere."""
-        members = [(self.bytes_of(child), self._seen.get(id(child), len(self._seen)), child) for child in frame.expansion.children]
+        members = [
+            (self.bytes_of(child), self._seen.get(id(child), len(self._seen)), child)
+            for child in frame.expansion.children
+        ]
         members.sort(key=lambda member: member[:2])
         self._out += _SET
         return self._members(members)

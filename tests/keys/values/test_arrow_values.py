@@ -6,10 +6,11 @@ import datetime
 import decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from value_digests import digest
+from tests.keys.values.value_digests import digest, still, walked
 
 from nectar.errors import UnencodableError
 
@@ -122,3 +123,16 @@ def test_user_functions_are_refused() -> None:
         digest(pc.get_function(name))
     with pytest.raises(UnencodableError, match="user"):
         digest(pc.Expression._call(name, [pc.field("a")]))
+
+
+def test_memory_shared_with_numpy_is_watched() -> None:
+    numbers = np.arange(5.0)
+    array = pa.array(numbers)
+    before, walk = walked(array)
+    assert still(walk)
+    numbers[2] = 99
+    if array[2].as_py() == 99:
+        assert not still(walk)
+        assert digest(array) != before
+    else:
+        assert still(walk)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from value_digests import digest, still, walked
+from tests.keys.values.value_digests import digest, still, walked
 
 from nectar.errors import UnencodableError
 from nectar.keys.values.bulk import content, content_of_chunks
@@ -184,3 +187,23 @@ def test_chunks_hash_like_the_whole() -> None:
     data = bytes(range(256)) * 10_000
     assert content(data) == content_of_chunks([data[:1000], data[1000:]])
     assert content(data) == content(memoryview(data))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")
+@pytest.mark.filterwarnings("ignore:This process")
+def test_large_arrays_can_be_hashed_after_a_fork() -> None:
+    array = np.zeros(1 << 20)
+    before = digest(array)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if digest(array) == before else 1)
+    for _ in range(600):
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            break
+        time.sleep(0.05)
+    else:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        pytest.fail("the child did not finish")
+    assert os.waitstatus_to_exitcode(status) == 0

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from value_digests import digest, still, walked
+from tests.keys.values.value_digests import digest, still, walked
 
 from nectar.errors import UnencodableError
 from nectar.keys.values.bulk import Parts
@@ -109,7 +109,10 @@ AGREEING: list[tuple[Callable[[], Any], Callable[[], Any]]] = [
     (lambda: F, by_parts),
     (lambda: F.copy(), lambda: used(F.copy())),
     (lambda: F, lambda: pd.concat([F, F]).iloc[:2].set_axis(pd.RangeIndex(2))),
-    (lambda: pd.DataFrame(np.arange(6).reshape(2, 3)), lambda: pd.DataFrame({0: [0, 3], 1: [1, 4], 2: [2, 5]}, columns=pd.RangeIndex(3))),
+    (
+        lambda: pd.DataFrame(np.arange(6).reshape(2, 3)),
+        lambda: pd.DataFrame({0: [0, 3], 1: [1, 4], 2: [2, 5]}, columns=pd.RangeIndex(3)),
+    ),
     (lambda: nullable(0), lambda: nullable(77)),
     (lambda: pd.array(["a", "b"], "string[pyarrow]"), lambda: pd.array(["z", "a", "b"], "string[pyarrow]")[1:]),
     (lambda: pd.Timestamp("2020-01-01"), lambda: pd.to_datetime("2020-01-01")),

@@ -26,12 +26,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from value_digests import digest, still, walked
+from tests.keys.values.value_digests import digest, still, walked
 
 from nectar.errors import UnencodableError
 from nectar.keys.values.callables import dispatch_registry
 
 UTC = datetime.timezone.utc
+UTC_FILE = b"TZif" + bytes(35) + b"\x01" + bytes(3) + b"\x04" + bytes(6) + b"UTC\x00"
 T = typing.TypeVar("T")
 
 
@@ -187,6 +188,11 @@ DIFFERENT: list[tuple[Any, Any]] = [
     (random.Random(1), random.Random(2)),
     (dataclasses.field(default=1), dataclasses.field(default=2)),
     (dataclasses.field(), dataclasses.field(default=None)),
+    (decimal.Decimal("1"), decimal.Decimal("1.0")),
+    (decimal.Decimal("0"), decimal.Decimal("-0")),
+    (decimal.Decimal("NaN"), decimal.Decimal("sNaN")),
+    (decimal.Decimal("NaN"), decimal.Decimal("NaN12")),
+    (decimal.Decimal("1E+1"), decimal.Decimal("10")),
     (decimal.Context(prec=5), decimal.Context(prec=6)),
     (decimal.Context(traps=[]), decimal.Context(traps=[decimal.Inexact])),
     ({"a": 1}.keys(), {"b": 1}.keys()),
@@ -206,7 +212,10 @@ AGREEING: list[tuple[Callable[[], Any], Callable[[], Any]]] = [
     (lambda: [list[int], list[int]], lambda: [list[int]] * 2),
     (lambda: [int | str] * 2, lambda: [int | str, int | str]),
     (lambda: [slice(1), slice(1)], lambda: [slice(1)] * 2),
-    (lambda: datetime.datetime(2020, 1, 1, tzinfo=UTC), lambda: datetime.datetime.fromisoformat("2020-01-01T00:00+00:00")),
+    (
+        lambda: datetime.datetime(2020, 1, 1, tzinfo=UTC),
+        lambda: datetime.datetime.fromisoformat("2020-01-01T00:00+00:00"),
+    ),
     (lambda: memoryview(b"abcd")[1:3], lambda: memoryview(b"bc")),
     (lambda: memoryview(b"abcd")[::2], lambda: memoryview(b"ac")),
     (lambda: array.array("i", [1, 2, 3])[1:], lambda: array.array("i", [2, 3])),
@@ -346,3 +355,18 @@ def test_the_recheck_notices_changes(value: Any, change: Callable[[Any], Any]) -
     change(value)
     assert not still(walk)
     assert digest(value) != before
+
+
+def test_a_zone_from_a_file_is_refused() -> None:
+    zone = zoneinfo.ZoneInfo.from_file(io.BytesIO(UTC_FILE), key="Europe/Paris")
+    with pytest.raises(UnencodableError, match="read from a file"):
+        digest(zone)
+
+
+def test_attributes_changed_on_the_wrapper_count() -> None:
+    def function() -> None: ...
+
+    function.rate = 1  # type: ignore[attr-defined]
+    same, other = staticmethod(function), staticmethod(function)
+    other.rate = 2  # type: ignore[attr-defined]
+    assert digest(same) != digest(other)

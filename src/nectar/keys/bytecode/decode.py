@@ -8,6 +8,7 @@ form, so that running or tracing a function does not change what is read here.
 from __future__ import annotations
 
 import dis
+import inspect
 import opcode
 import types
 from typing import Any, Final, NamedTuple
@@ -76,3 +77,10 @@ def _number(first: int, rest: Any) -> int:
         first = next(rest)
         value = (value << 6) | (first & 63)
     return value
+
+
+def parameter_names(code: types.CodeType) -> tuple[str, ...]:
+    """All parameters by name, *args and **kwargs included."""
+    count = code.co_argcount + code.co_kwonlyargcount
+    count += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    return code.co_varnames[:count]

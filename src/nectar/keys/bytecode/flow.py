@@ -89,7 +89,9 @@ def _split(found: list[Instruction], rows: list[Protected]) -> dict[int, Block]:
         if instruction.offset in leaders:
             if blocks and not _closed(current):
                 current.successors.append(instruction.offset)
-            current = blocks[instruction.offset] = Block(instruction.offset, handler=_innermost(rows, instruction.offset))
+            current = blocks[instruction.offset] = Block(
+                instruction.offset, handler=_innermost(rows, instruction.offset)
+            )
         current.body.append(instruction)
         target = target_of(instruction)
         if target is not None:

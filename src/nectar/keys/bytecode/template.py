@@ -11,10 +11,11 @@ of every type, up to frame introspection and the moment at which unused objects 
 from __future__ import annotations
 
 import types
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from nectar.keys.bytecode import symbolic
-from nectar.keys.bytecode.symbolic import CAUGHT, UNBOUND, Operation, Straight, Symbolic
+from nectar.keys.bytecode.operation import CAUGHT, CONST, FREE, UNBOUND, Operation
+from nectar.keys.bytecode.symbolic import Straight, Symbolic
 from nectar.keys.expansion import sized
 
 RETURN: Final = -1
@@ -88,7 +89,9 @@ class _Shaper:
         for start, block in self.run.blocks.items():
             for merge, (kind, at) in block.merges:
                 brought[merge] = [
-                    self.run.blocks[before].exits[number].stack[at] if kind == "stack" else self.run.blocks[before].locals[at]
+                    self.run.blocks[before].exits[number].stack[at]
+                    if kind == "stack"
+                    else self.run.blocks[before].locals[at]
                     for before, number in self.run.incoming[start]
                 ]
         return brought
@@ -163,8 +166,10 @@ class _Shaper:
             if self.operations[target] or target in seen:
                 return Edge(target, values)
             merges = self._own_merges(target)
-            if kind == "return" and all(self.uses[merge] == 1 for merge in merges if merge == self.real(returned)) and (
-                not merges or merges == [self.real(returned)]
+            if (
+                kind == "return"
+                and all(self.uses[merge] == 1 for merge in merges if merge == self.real(returned))
+                and (not merges or merges == [self.real(returned)])
             ):
                 return Edge(RETURN, values or (self.real(returned),))
             if kind != "goto" or merges:
@@ -292,7 +297,10 @@ class _Shaper:
         return Block(
             tuple(merge for merge in self._own_merges(start) if merge in used),
             tuple(operations),
-            tuple(sized(f"{operation.name}:{operation.arg!r}".encode("utf-8", "backslashreplace")) for operation in operations),
+            tuple(
+                sized(f"{operation.name}:{operation.arg!r}".encode("utf-8", "backslashreplace"))
+                for operation in operations
+            ),
             test,
             value,
             tuple(self._number_edge(edge, numbers, used) for edge in ways),
@@ -314,29 +322,40 @@ class _Shaper:
 
 def _describe(run: Symbolic, blocks: tuple[Block, ...]) -> Template:
     """The template with what the code mentions by name, for those who look for it."""
-    code, data = run.code, run.data
-    stored_free, stored_global, attributes, keywords, strings = set(), set(), set(), set(), set()
+    mentioned: dict[str, set[Any]] = {"attributes": set(), "keywords": set(), "free": set(), "global": set()}
+    strings: set[str] = set()
     spreads = False
     for block in blocks:
         for operation in block.operations:
-            name, arg = operation.name, operation.arg
-            if name in ("LOAD_ATTR", "STORE_ATTR", "DELETE_ATTR", "IMPORT_FROM"):
-                attributes.add(arg)
-            elif name == "LOAD_SUPER_ATTR":
-                attributes.add(arg[0])  # type: ignore[index]
-            elif name == "CALL":
-                keywords.update(arg)  # type: ignore[arg-type]
-            elif name == "CALL_EX":
-                spreads = spreads or bool(arg)
-            elif name in ("STORE_CELL", "DELETE_CELL"):
-                if run.kinds[operation.operands[0]] == symbolic.FREE:
-                    stored_free.add(data[operation.operands[0]])
-            elif name in ("STORE_GLOBAL", "DELETE_GLOBAL"):
-                stored_global.add(arg)
+            kind, names = _mentions(operation, run)
+            if kind:
+                mentioned[kind].update(names)
+            spreads = spreads or (operation.name == "CALL_EX" and bool(operation.arg))
             for value in operation.operands:
-                if run.kinds[value] == symbolic.CONST and type(code.co_consts[data[value]]) is str:
-                    strings.add(code.co_consts[data[value]])
+                if run.kinds[value] == CONST and type(constant := run.code.co_consts[run.data[value]]) is str:
+                    strings.add(constant)
     return Template(
-        code, run.kinds, data, blocks, frozenset(stored_free), frozenset(stored_global), frozenset(attributes),  # type: ignore[arg-type]
-        frozenset(keywords), spreads, frozenset(strings),
+        run.code, run.kinds, run.data, blocks,
+        stored_free=frozenset(mentioned["free"]),
+        stored_global=frozenset(mentioned["global"]),
+        attributes=frozenset(mentioned["attributes"]),
+        keywords=frozenset(mentioned["keywords"]),
+        spreads=spreads,
+        strings=frozenset(strings),
     )  # fmt: skip
+
+
+def _mentions(operation: Operation, run: Symbolic) -> tuple[str, tuple[Any, ...]]:
+    """What kind of names an operation mentions, and which."""
+    name, arg = operation.name, operation.arg
+    if name in ("LOAD_ATTR", "STORE_ATTR", "DELETE_ATTR", "IMPORT_FROM"):
+        return "attributes", (arg,)
+    if name == "LOAD_SUPER_ATTR":
+        return "attributes", (arg[0],)  # type: ignore[index]
+    if name == "CALL":
+        return "keywords", arg  # type: ignore[return-value]
+    if name in ("STORE_GLOBAL", "DELETE_GLOBAL"):
+        return "global", (arg,)
+    if name in ("STORE_CELL", "DELETE_CELL") and run.kinds[operation.operands[0]] == FREE:
+        return "free", (run.data[operation.operands[0]],)
+    return "", ()

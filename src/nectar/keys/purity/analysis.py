@@ -9,18 +9,46 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from nectar.keys.atoms import ATOMS
-from nectar.keys.bytecode.symbolic import FREE, Operation
+from nectar.keys.bytecode.operation import FREE, Operation
 from nectar.keys.exposed import Exposed, shows_anything
+from nectar.keys.folding import MISSING
 from nectar.keys.purity import mutators, observers, tables
-from nectar.keys.purity.facts import ATTRIBUTE, CONSTANT, OBJECT, PARAMETER, PARTIAL, Fact, Facts, outside, static_attribute
-from nectar.keys.resolve import MISSING, Part, Resolution
+from nectar.keys.purity.facts import (
+    ATTRIBUTE,
+    CONSTANT,
+    OBJECT,
+    PARAMETER,
+    PARTIAL,
+    Fact,
+    Facts,
+    outside,
+    static_attribute,
+)
+from nectar.keys.resolve import Part, Resolution
 from nectar.model.refusal import Refusal
 
 if TYPE_CHECKING:
     from nectar.keys.expansion import WalkContext
+
+
+class Judge(Protocol):
+    """What the examination tells: the walk, or nobody."""
+
+    observed: frozenset[str]
+    summaries: dict[int, tuple[object, frozenset[int]]]
+
+    def observe(self, feature: str) -> None:
+        """Reached code reads a feature that is otherwise left out."""
+
+    def refuse(self, refusal: Refusal) -> None:
+        """The function cannot be cached."""
+
+    def settle(self, user: object, value: object) -> None:
+        """Whether user may use an impure object as it does has been judged."""
+
 
 _CHANGES: Final = {"STORE_SUBSCR": 1, "STORE_ATTR": 1, "DELETE_SUBSCR": 0, "DELETE_ATTR": 0}
 _FORMATS: Final = {"FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC", "CONVERT_VALUE"}
@@ -58,10 +86,11 @@ def examine(function: types.FunctionType, resolution: Resolution, walk: WalkCont
 def _refuse_changed_defaults(function: types.FunctionType, examination: _Examination, walk: WalkContext) -> None:
     """A default that the function changes is state that outlives the call."""
     code, values = function.__code__, function.__defaults__ or ()
+    by_keyword = function.__kwdefaults__ or {}
     defaults = dict(zip(range(code.co_argcount - len(values), code.co_argcount), values, strict=True))
     for at, name in enumerate(code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]):
-        if name in (function.__kwdefaults__ or {}):
-            defaults[code.co_argcount + at] = function.__kwdefaults__[name]
+        if name in by_keyword:
+            defaults[code.co_argcount + at] = by_keyword[name]
     for position in examination.changed & defaults.keys():
         if type(defaults[position]) not in ATOMS and type(defaults[position]) is not tuple:
             reason = f"changes the default of its parameter {code.co_varnames[position]}, which outlives the call"
@@ -79,7 +108,7 @@ def _place(function: types.FunctionType, code: types.CodeType, operation: Operat
 
 
 class _Examination:
-    def __init__(self, function: types.FunctionType, part: Part, walk: WalkContext, depth: int = 0) -> None:
+    def __init__(self, function: types.FunctionType, part: Part, walk: Judge, depth: int = 0) -> None:
         self.function = function
         self.part = part
         self.template = part.template
@@ -132,7 +161,9 @@ class _Examination:
         elif name == "LOAD_ATTR":
             self._attribute(operation)
         elif name in _CHANGES:
-            self._change(self.facts.of(operation.operands[_CHANGES[name]]), "assigns to" if "STORE" in name else "deletes")
+            self._change(
+                self.facts.of(operation.operands[_CHANGES[name]]), "assigns to" if "STORE" in name else "deletes"
+            )
         elif name == "BINARY_OP" and isinstance(operation.arg, int) and operation.arg >= _IN_PLACE:
             self._change_in_place(self.facts.of(operation.operands[0]))
         elif name in ("STORE_GLOBAL", "DELETE_GLOBAL"):
@@ -179,7 +210,9 @@ class _Examination:
 
     def _only_hashes_by_code(self, value: int) -> bool:
         """Whether hash() is only asked of captured objects whose class computes it in code that is looked at."""
-        arguments = [self.facts.of(use.operands[1]) for use, at in self._uses(value) if len(use.operands) == 2 and at == 0]
+        arguments = [
+            self.facts.of(use.operands[1]) for use, at in self._uses(value) if len(use.operands) == 2 and at == 0
+        ]
         return len(arguments) == len(list(self._uses(value))) and all(
             fact.kind == OBJECT and type(static_attribute(type(fact.root), "__hash__")) is types.FunctionType
             for fact in arguments
@@ -261,9 +294,8 @@ class _Examination:
                 for position in mutators.changed_arguments(found):
                     if position < len(arguments):
                         self._change(arguments[position], f"calls {name}(), which changes")
-        elif outside(owner).kind in (PARTIAL, PARAMETER, OBJECT) and name in _CHANGING_METHODS:
-            if owner.kind == ATTRIBUTE or outside(owner).kind != OBJECT:
-                self._change(owner, f"calls {name}(), which changes")
+        elif name in _CHANGING_METHODS and (owner.kind == ATTRIBUTE or outside(owner).kind in (PARTIAL, PARAMETER)):
+            self._change(owner, f"calls {name}(), which changes")
         if owner.kind != OBJECT and name in mutators.RECEIVER_READS_FILE:
             self.refuse("file", f"calls {name}() of an object that is not known, which reads or writes files")
 
@@ -276,10 +308,9 @@ class _Examination:
         for keyword in mutators.OUT_KEYWORDS & by_name.keys():
             self._change(by_name[keyword], f"writes ({keyword}=...) into")
 
-    def _give(self, called: types.FunctionType, arguments: list[Fact]) -> None:
+    def _give(self, called: object, arguments: list[Fact]) -> None:
         """A function of the application is called: does it change what it is given?"""
-        interesting = [fact for fact in arguments if _can_change(fact)]
-        if not interesting or self.depth > _DEPTH:
+        if not isinstance(called, types.FunctionType) or self.depth > _DEPTH or not any(map(_can_change, arguments)):
             return
         for position in changed_parameters(called, self.walk, self.depth):
             if position < len(arguments):
@@ -311,7 +342,9 @@ class _Examination:
         found = static_attribute(owner.root, str(operation.arg))
         if found is not MISSING:
             verdict = tables.verdict(found)
-            if verdict is None or (verdict.unless is not None and self._only_called_well(operation.result, verdict.unless)):
+            if verdict is None or (
+                verdict.unless is not None and self._only_called_well(operation.result, verdict.unless)
+            ):
                 return
             self.refuse(verdict.kind, f"uses {verdict.reason}")
 
@@ -328,7 +361,7 @@ class _Examination:
             self.exposed[id(root.root)] = root.root
 
 
-def changed_parameters(called: types.FunctionType, walk: WalkContext, depth: int) -> frozenset[int]:
+def changed_parameters(called: types.FunctionType, walk: Judge, depth: int) -> frozenset[int]:
     """Positions of the parameters a function of the application changes, through its helpers too."""
     known = walk.summaries.get(id(called))
     if known is not None:
@@ -339,14 +372,15 @@ def changed_parameters(called: types.FunctionType, walk: WalkContext, depth: int
     return found
 
 
-def _find_changed(called: types.FunctionType, walk: WalkContext, depth: int) -> set[int]:
+def _find_changed(called: types.FunctionType, walk: Judge, depth: int) -> set[int]:
     from nectar.keys import functions  # the two look at each other: a function is examined by way of its helpers
-    from nectar.keys.origin import APPLICATION, origin_of_function
+    from nectar.keys.origin import origin_of_function
+    from nectar.model.origin import APPLICATION
 
     if origin_of_function(called) is not APPLICATION:
         return set()
     try:
-        resolution = functions.resolve(called, walk)[0]
+        resolution = functions.resolve(called, walk.observed)[0]
     except Exception:
         return set()
     examination = _Examination(called, resolution.parts[0], _Deaf(walk), depth + 1)
@@ -355,9 +389,9 @@ def _find_changed(called: types.FunctionType, walk: WalkContext, depth: int) -> 
 
 
 class _Deaf:
-    """A walk to which nothing can be told: for looking at helpers, which the real walk reaches by itself."""
+    """Told nothing: for looking at helpers, which the real walk reaches by itself."""
 
-    def __init__(self, walk: WalkContext) -> None:
+    def __init__(self, walk: Judge) -> None:
         self.observed = walk.observed
         self.summaries = walk.summaries
 
@@ -396,4 +430,3 @@ def _name(value: object) -> str:
     if isinstance(value, types.ModuleType):
         return f"the module {value.__name__}"
     return f"a captured {type(value).__name__}"
-

@@ -10,8 +10,9 @@ from __future__ import annotations
 import types
 from typing import Final, NamedTuple
 
-from nectar.keys.bytecode.symbolic import CONST, MERGE, PARAM, Operation
-from nectar.keys.resolve import MISSING, GlobalsView, Part
+from nectar.keys.bytecode.operation import CONST, MERGE, PARAM, Operation
+from nectar.keys.folding import MISSING, GlobalsView
+from nectar.keys.resolve import Part
 
 OBJECT, PARTIAL, PARAMETER, ATTRIBUTE, CONSTANT, FRESH = "object", "part", "parameter", "attribute", "constant", "fresh"
 
@@ -52,7 +53,7 @@ class Facts:
                     for merge, value in zip(self.template.blocks[edge.target].merges, edge.values, strict=True):
                         self._brought.setdefault(merge, []).append(value)
             for operation in block.operations:
-                for result in range(operation.result, operation.result + operation.count):
+                for result in range(operation.result, operation.result + operation.results):
                     self._made_by[result] = operation
                 if operation.name == "STORE_SLOT":
                     self._stored.setdefault(("slot", operation.arg), []).append(operation.operands[0])

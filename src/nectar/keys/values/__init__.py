@@ -1,0 +1,1 @@
+"""How values of each library are taken apart, one module per kind."""

@@ -10,7 +10,6 @@ from typing import Any
 
 from nectar.errors import UnencodableError
 from nectar.keys.expansion import Expander, Expansion, WalkContext, always, joined
-from nectar.keys.values.place import HERE
 
 
 def _plain(args: tuple[object, ...]) -> bool:
@@ -45,15 +44,13 @@ def expand_typing_name(value: Any, walk: WalkContext) -> Expansion:
     """typing.Any, typing.List without arguments and their like: the standard library's object of that name."""
     name = value._name
     if getattr(typing, name, None) is not value:
-        raise UnencodableError("a special form", HERE, f"it is not the standard library's typing.{name}")
+        raise UnencodableError("a special form", walk.path(), f"it is not the standard library's typing.{name}")
     return Expansion("typing name", joined(name), by_value=True, still=always)
 
 
 def expand_type_variable(value: Any, walk: WalkContext) -> Expansion:
     """TypeVar, ParamSpec, TypeVarTuple: name, bound, constraints, variance, default."""
-    flags = [
-        repr(getattr(value, name, None)) for name in ("__covariant__", "__contravariant__", "__infer_variance__")
-    ]
+    flags = [repr(getattr(value, name, None)) for name in ("__covariant__", "__contravariant__", "__infer_variance__")]
     children = (
         getattr(value, "__bound__", None),
         tuple(getattr(value, "__constraints__", ())),
@@ -78,6 +75,11 @@ def expand_forward_reference(value: Any, walk: WalkContext) -> Expansion:
 def expand_new_type(value: typing.NewType, walk: WalkContext) -> Expansion:
     """typing.NewType: its name and what it stands for."""
     return Expansion("new type", joined(value.__name__), (value.__supertype__,), ("supertype",))
+
+
+def expand_type_alias(value: Any, walk: WalkContext) -> Expansion:
+    """type X = ...: its name, parameters and what it stands for."""
+    return Expansion("type alias", joined(value.__name__), (value.__type_params__, value.__value__))
 
 
 _FIELD = ("name", "type", "default", "default_factory", "init", "repr", "hash", "compare", "metadata", "kw_only")
@@ -123,6 +125,7 @@ EXPANDERS: dict[type, Expander] = {
     **dict.fromkeys(_typing("ParamSpecArgs", "ParamSpecKwargs"), expand_parameter_of_specification),
     **dict.fromkeys(_typing("ForwardRef"), expand_forward_reference),
     typing.NewType: expand_new_type,
+    **dict.fromkeys(_typing("TypeAliasType"), expand_type_alias),
     dataclasses.Field: expand_field,
     **_dataclass_sentinels(),
 }  # fmt: skip

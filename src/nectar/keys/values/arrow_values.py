@@ -1,7 +1,8 @@
 """Expanders of Arrow's values: tables, arrays, schemas, types, scalars, compute functions and expressions.
 
 Law: types, names, metadata, lengths, nulls and values decide. How rows are cut into chunks, at which offset a slice
-begins, what bytes lie below a null, and how long the validity bitmap is, do not.
+begins, what bytes lie below a null, and how long the validity bitmap is, do not. Arrow
+never changes its data, but the memory may belong to a NumPy array that does: rechecks look at the content again.
 """
 
 from __future__ import annotations
@@ -161,10 +162,8 @@ def _add_union(parts: Parts, array: Any, label: str) -> None:
     for position, code in enumerate(whole.type.type_codes):
         chosen = pc.equal(codes, code)
         values = whole.field(position)
-        if whole.type.mode == "dense":
-            values = values.take(whole.offsets.filter(chosen))
-        else:
-            values = values.filter(chosen)
+        dense = whole.type.mode == "dense"
+        values = values.take(whole.offsets.filter(chosen)) if dense else values.filter(chosen)
         add_column(parts, values, label)
 
 
@@ -213,7 +212,7 @@ def expand_array(value: pa.Array, walk: WalkContext) -> Expansion:
     parts = Parts(type(value))
     add_type(parts, value.type)
     add_column(parts, value)
-    return parts.expansion("arrow array")._replace(still=always)
+    return parts.expansion("arrow array")
 
 
 def expand_chunked_array(value: pa.ChunkedArray, walk: WalkContext) -> Expansion:
@@ -221,7 +220,7 @@ def expand_chunked_array(value: pa.ChunkedArray, walk: WalkContext) -> Expansion
     parts = Parts(type(value))
     add_type(parts, value.type)
     add_column(parts, value)
-    return parts.expansion("arrow chunked array")._replace(still=always)
+    return parts.expansion("arrow chunked array")
 
 
 def expand_table(value: pa.Table | pa.RecordBatch, walk: WalkContext) -> Expansion:
@@ -231,7 +230,7 @@ def expand_table(value: pa.Table | pa.RecordBatch, walk: WalkContext) -> Expansi
     parts.number(value.num_rows)
     for field, column in zip(value.schema, value.columns, strict=True):
         add_column(parts, column, field.name)
-    return parts.expansion("arrow table")._replace(still=always)
+    return parts.expansion("arrow table")
 
 
 def expand_schema(value: pa.Schema, walk: WalkContext) -> Expansion:
@@ -260,7 +259,7 @@ def expand_scalar(value: pa.Scalar, walk: WalkContext) -> Expansion:
     parts = Parts(type(value))
     add_type(parts, value.type)
     add_column(parts, pa.repeat(value, 1))
-    return parts.expansion("arrow scalar")._replace(still=always)
+    return parts.expansion("arrow scalar")
 
 
 def expand_buffer(value: pa.Buffer, walk: WalkContext) -> Expansion:
@@ -308,16 +307,18 @@ def _subclasses(base: type) -> Iterator[type]:
         pending.extend(type.__subclasses__(kind))
 
 
-EXPANDERS: dict[type, Expander] = placed({
-    **dict.fromkeys(_subclasses(pa.Array), expand_array),
-    pa.ChunkedArray: expand_chunked_array,
-    pa.Table: expand_table,
-    pa.RecordBatch: expand_table,
-    pa.Schema: expand_schema,
-    pa.Field: expand_field,
-    **dict.fromkeys(_subclasses(pa.DataType), expand_type),
-    **dict.fromkeys(_subclasses(pa.Scalar), expand_scalar),
-    **dict.fromkeys((pa.Buffer, pa.ResizableBuffer), expand_buffer),
-    **dict.fromkeys(_subclasses(pc.Function), expand_function),
-    pc.Expression: expand_expression,
-})
+EXPANDERS: dict[type, Expander] = placed(
+    {
+        **dict.fromkeys(_subclasses(pa.Array), expand_array),
+        pa.ChunkedArray: expand_chunked_array,
+        pa.Table: expand_table,
+        pa.RecordBatch: expand_table,
+        pa.Schema: expand_schema,
+        pa.Field: expand_field,
+        **dict.fromkeys(_subclasses(pa.DataType), expand_type),
+        **dict.fromkeys(_subclasses(pa.Scalar), expand_scalar),
+        **dict.fromkeys((pa.Buffer, pa.ResizableBuffer), expand_buffer),
+        **dict.fromkeys(_subclasses(pc.Function), expand_function),
+        pc.Expression: expand_expression,
+    }
+)

@@ -26,7 +26,8 @@ def _stay_single() -> None:
     _threads = 1
 
 
-os.register_at_fork(after_in_child=_stay_single)
+if hasattr(os, "register_at_fork"):  # systems without fork have no such function
+    os.register_at_fork(after_in_child=_stay_single)
 
 
 def content(buffer: Buffer) -> bytes:
@@ -98,7 +99,7 @@ class Parts:
             return
         self._payload.append(b"o")
         self._children.extend(values)
-        self._labels.extend(f"{label}[{index}]" for index in range(len(values)))
+        self._labels.extend([label] * len(values))  # one text for all: there may be millions
 
     def expansion(self, tag: str) -> Expansion:
         """Everything added so far, as an expansion whose recheck expands again and compares."""

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from nectar.errors import UnencodableError
 from nectar.keys.expansion import Expander, Expansion, WalkContext, always, joined
-from nectar.keys.values.place import HERE
 
 COPIED: Final = frozenset(
     {"__module__", "__name__", "__qualname__", "__doc__", "__wrapped__", "__annotations__", "__type_params__"}
@@ -56,7 +55,7 @@ def expand_lru_cache(value: functools._lru_cache_wrapper[Any], walk: WalkContext
     wrapped = value.__wrapped__
     if not any(part is wrapped for part in gc.get_referents(value)):
         raise UnencodableError(
-            "an lru_cache wrapper", HERE, "its __wrapped__ is not the function it calls: it was replaced"
+            "an lru_cache wrapper", walk.path(), "its __wrapped__ is not the function it calls: it was replaced"
         )
     names, own = attributes(value, COPIED | {"cache_parameters"})
     typed = value.cache_parameters()["typed"]
@@ -91,7 +90,7 @@ def _cell(function: Any, name: str) -> object:
 
 
 def expand_method(value: types.MethodType, walk: WalkContext) -> Expansion:
-    """A bound method: the function and the object it is bound to. Every access makes a new one, so it has no identity."""
+    """A bound method: its function and its object. Every access makes a new one, so it has no identity."""
     plain = type(value.__func__) is types.FunctionType and type(value.__self__) is not types.MethodType
     return Expansion(
         "method", b"", (value.__func__, value.__self__), ("__func__", "__self__"), by_value=plain, still=always
@@ -117,19 +116,28 @@ def expand_property(value: property, walk: WalkContext) -> Expansion:
 
 def expand_wrapped_method(value: Any, walk: WalkContext) -> Expansion:
     """A classmethod or staticmethod: its function and attributes that were not copied from it."""
-    names, own = attributes(value, COPIED | {"__isabstractmethod__"} | frozenset(getattr(value.__func__, "__dict__", ())))
-    return Expansion(type(value).__name__, joined(*names), (value.__func__, *own), ("__func__", *names))
+    function = value.__func__
+    names, own = attributes(value, COPIED | {"__isabstractmethod__"})
+    copied: dict[str, object] = getattr(function, "__dict__", {})
+    kept = [(name, part) for name, part in zip(names, own, strict=True) if copied.get(name, copied) is not part]
+    return Expansion(
+        type(value).__name__,
+        joined(*(name for name, _ in kept)),
+        (function, *(part for _, part in kept)),
+        ("__func__", *(name for name, _ in kept)),
+    )
 
 
 def expand_getter(value: Any, walk: WalkContext) -> Expansion:
     """An attrgetter or itemgetter: what it gets, in order."""
-    _, parts = value.__reduce__()[:2]
+    parts = tuple(value.__reduce__()[1])
     return Expansion(type(value).__name__, b"", parts, still=always)
 
 
 def expand_method_caller(value: operator.methodcaller, walk: WalkContext) -> Expansion:
     """A methodcaller: the method's name and the arguments."""
-    make, arguments = value.__reduce__()[:2]
+    reduced: tuple[Any, ...] = tuple(value.__reduce__())
+    make, arguments = reduced[0], reduced[1]
     keywords: dict[str, object] = {}
     if isinstance(make, functools.partial):
         arguments, keywords = (*make.args, *arguments), make.keywords
@@ -163,5 +171,5 @@ EXPANDERS: dict[type, Expander] = {
     operator.attrgetter: expand_getter,
     operator.itemgetter: expand_getter,
     operator.methodcaller: expand_method_caller,
-    type(functools.cmp_to_key(len)): expand_sort_key,
+    type(functools.cmp_to_key(lambda a, b: 0)): expand_sort_key,
 }

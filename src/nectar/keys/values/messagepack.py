@@ -12,11 +12,14 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 BYTES_FROM: Final = 8  # shorter arrays of small numbers are read one by one
+OUTER: Final = 5  # of a long way, only the first keys
+INNER: Final = 8  # and the last ones are kept
 
 
 class Piece(NamedTuple):
     """One piece: where it begins and ends, what it is, and the map keys above it, outermost first.
 
+    Of more than OUTER + INNER keys those in the middle are left out.
     kind: "nil", "bool", "int", "float", "str", "bin", "ext", "array", "map", "key", or "bytes" for a whole array of
     numbers below 256, which is how bytes come out of some writers.
     """
@@ -29,12 +32,20 @@ class Piece(NamedTuple):
 
 
 class _Level:
-    __slots__ = ("is_map", "key", "left")
+    __slots__ = ("above", "is_map", "key", "left")
 
-    def __init__(self, is_map: bool, left: int) -> None:
+    def __init__(self, is_map: bool, left: int, above: tuple[str, ...]) -> None:
         self.is_map = is_map
         self.left = left
+        self.above = above
         self.key: str | None = None
+
+    def keys(self) -> tuple[str, ...]:
+        """The keys above the value that is read next."""
+        if self.key is None:
+            return self.above
+        keys = (*self.above, self.key)
+        return keys if len(keys) <= OUTER + INNER else keys[:OUTER] + keys[-INNER:]
 
 
 _SIZES: Final = {0xC4: 1, 0xC5: 2, 0xC6: 4, 0xD9: 1, 0xDA: 2, 0xDB: 4, 0xDC: 2, 0xDD: 4, 0xDE: 2, 0xDF: 4}
@@ -55,15 +66,11 @@ def pieces(data: bytes) -> Iterator[Piece]:
     """The pieces of one MessagePack value that fills data."""
     levels: list[_Level] = []
     position = 0
-    while True:
-        while levels and levels[-1].left == 0:
-            levels.pop()
-        if not levels and position:
-            break
+    while levels or position == 0:
         is_key = _count_off(levels)
         begin = position
         kind, value, position, count = _read(data, position)
-        keys = tuple(level.key for level in levels if level.is_map and level.key is not None)
+        keys = levels[-1].keys() if levels else ()
         if kind in ("array", "map"):
             if is_key:
                 raise ValueError("a MessagePack map has a container as its key")
@@ -72,18 +79,15 @@ def pieces(data: bytes) -> Iterator[Piece]:
                 value, position = run
                 kind = "bytes"
             else:
-                levels.append(_Level(kind == "map", 2 * count if kind == "map" else count))
+                levels.append(_Level(kind == "map", 2 * count if kind == "map" else count, keys))
         if is_key:
             levels[-1].key = value if isinstance(value, str) else repr(value)
             kind = "key"
-            keys = keys[:-1] if keys and len(keys) > _named(levels) - 1 else keys
         yield Piece(begin, position, kind, value, keys)
+        while levels and levels[-1].left == 0:
+            levels.pop()
     if position != len(data):
         raise ValueError("there are bytes after the MessagePack value")
-
-
-def _named(levels: list[_Level]) -> int:
-    return sum(1 for level in levels if level.is_map and level.key is not None)
 
 
 def _count_off(levels: list[_Level]) -> bool:

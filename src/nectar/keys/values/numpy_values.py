@@ -19,7 +19,7 @@ from nectar.keys.expansion import Expander, Expansion, WalkContext, always
 from nectar.keys.values.bulk import Parts
 from nectar.keys.values.place import HERE, placed
 
-CHUNK: Final = 1 << 20  # elements copied at a time when memory is not contiguous
+CHUNK: Final = 1 << 22  # bytes copied at a time when memory is not contiguous
 _LONG_DOUBLE_BYTES: Final = 10 if np.finfo(np.longdouble).nmant == 63 else np.dtype(np.longdouble).itemsize
 
 
@@ -75,16 +75,22 @@ def add_elements(parts: Parts, array: np.ndarray[Any, Any], label: str = "") -> 
     elif array.size == 0 or dtype.itemsize == 0:
         parts.bulk(b"")
     elif array.flags.c_contiguous:
-        parts.bulk(memoryview(array.reshape(-1).view(np.uint8)))
+        parts.bulk(_memory(array))
     else:
         parts.chunks(_copied(array))
 
 
+def _memory(array: Any) -> memoryview:
+    """The bytes of a contiguous array, without a copy."""
+    return memoryview(array.reshape(-1).view(np.uint8))
+
+
 def _copied(array: np.ndarray[Any, Any]) -> Iterator[memoryview]:
     """The elements in C order, copied in bounded chunks."""
-    flags = ("external_loop", "buffered", "zerosize_ok")
-    for chunk in np.nditer(array, flags=flags, order="C", buffersize=CHUNK):
-        yield memoryview(np.ascontiguousarray(chunk).reshape(-1).view(np.uint8))
+    size = max(1, CHUNK // array.dtype.itemsize)
+    chunks: Any = np.nditer(array, ("external_loop", "buffered", "zerosize_ok"), order="C", buffersize=size)
+    for chunk in chunks:
+        yield _memory(np.ascontiguousarray(chunk))
 
 
 def _without_padding(array: np.ndarray[Any, Any]) -> Iterator[memoryview]:
@@ -94,7 +100,7 @@ def _without_padding(array: np.ndarray[Any, Any]) -> Iterator[memoryview]:
     width = np.dtype(np.longdouble).itemsize
     for chunk in _copied(array):
         cells = np.frombuffer(chunk, np.uint8).reshape(-1, width)
-        yield memoryview(np.ascontiguousarray(cells[:, :_LONG_DOUBLE_BYTES]).reshape(-1))
+        yield _memory(np.ascontiguousarray(cells[:, :_LONG_DOUBLE_BYTES]))
 
 
 def _plain(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -250,18 +256,20 @@ def _bit_generators() -> list[type]:
     return [np.random.MT19937, np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.SFC64]
 
 
-EXPANDERS: dict[type, Expander] = placed({
-    **dict.fromkeys((np.ndarray, np.matrix, np.memmap, np.recarray, np.char.chararray), expand_array),
-    **dict.fromkeys((np.ma.MaskedArray, type(np.ma.masked)), expand_masked_array),
-    **dict.fromkeys(_scalar_classes(), expand_scalar),
-    np.record: expand_scalar,
-    **dict.fromkeys(_dtype_classes(), expand_dtype),
-    np.random.Generator: expand_generator,
-    np.random.RandomState: expand_random_state,
-    np.random.SeedSequence: expand_seed_sequence,
-    **dict.fromkeys(_bit_generators(), expand_bit_generator),
-    np.ufunc: expand_ufunc,
-    np.vectorize: expand_vectorize,
-    type(np.sum): expand_array_function,
-    **dict.fromkeys((np.nditer, np.flatiter, np.broadcast, np.ndenumerate), _refuse_iterator),
-})
+EXPANDERS: dict[type, Expander] = placed(
+    {
+        **dict.fromkeys((np.ndarray, np.matrix, np.memmap, np.recarray, np.char.chararray), expand_array),
+        **dict.fromkeys((np.ma.MaskedArray, type(np.ma.masked)), expand_masked_array),
+        **dict.fromkeys(_scalar_classes(), expand_scalar),
+        np.record: expand_scalar,
+        **dict.fromkeys(_dtype_classes(), expand_dtype),
+        np.random.Generator: expand_generator,
+        np.random.RandomState: expand_random_state,
+        np.random.SeedSequence: expand_seed_sequence,
+        **dict.fromkeys(_bit_generators(), expand_bit_generator),
+        np.ufunc: expand_ufunc,
+        np.vectorize: expand_vectorize,
+        type(np.sum): expand_array_function,
+        **dict.fromkeys((np.nditer, np.flatiter, np.broadcast, np.ndenumerate), _refuse_iterator),
+    }
+)

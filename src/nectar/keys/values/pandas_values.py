@@ -32,7 +32,9 @@ def add_values(parts: Parts, values: Any, label: str) -> None:
     parts.text(kind.__name__)
     add = _ARRAYS.get(kind)
     if add is None:
-        raise UnencodableError(f"an array of type {kind.__module__}.{kind.__qualname__}", HERE, f"the content of {label} is not known")
+        raise UnencodableError(
+            f"an array of type {kind.__module__}.{kind.__qualname__}", HERE, f"the content of {label} is not known"
+        )
     add_extension_dtype(parts, values.dtype)
     parts.number(len(values))
     add(parts, values, label)
@@ -71,11 +73,13 @@ def _add_interval(parts: Parts, values: Any, label: str) -> None:
 def _add_sparse(parts: Parts, values: Any, label: str) -> None:
     parts.text(values.kind)
     add_array(parts, values.sp_values, label)
-    add_array(parts, values.sp_index.indices if values.kind == "integer" else values.sp_index.to_int_index().indices, label)
+    add_array(
+        parts, values.sp_index.indices if values.kind == "integer" else values.sp_index.to_int_index().indices, label
+    )
 
 
 def _add_arrow(parts: Parts, values: Any, label: str) -> None:
-    from nectar.keys.values.arrow_values import add_column, add_type  # noqa: PLC0415 - only where pyarrow is in use
+    from nectar.keys.values.arrow_values import add_column, add_type
 
     column = values._pa_array
     add_type(parts, column.type)
@@ -148,7 +152,9 @@ def add_index(parts: Parts, index: pd.Index, label: str) -> None:
     """Adds an index: its kind, names and labels."""
     parts.text(type(index).__name__)
     if type(index) not in _INDEXES:
-        raise UnencodableError(f"an index of type {type(index).__qualname__}", HERE, f"the content of {label} is not known")
+        raise UnencodableError(
+            f"an index of type {type(index).__qualname__}", HERE, f"the content of {label} is not known"
+        )
     parts.number(len(index.names))
     for name in index.names:
         parts.child(name, f"{label} name")
@@ -201,7 +207,7 @@ def _add_notes(parts: Parts, value: Any) -> None:
     parts.number(len(value.attrs))
     for key, note in value.attrs.items():
         parts.child(key, "attrs key")
-        parts.child(note, f"attrs[{key!r}]" if isinstance(key, str) else "attrs")
+        parts.child(note, f"attrs[{key!r}]" if type(key) is str else "attrs")
 
 
 def expand_index(value: pd.Index, walk: WalkContext) -> Expansion:
@@ -282,7 +288,9 @@ def _offset_parameters(value: Any) -> dict[str, Any]:
             found[name] = getattr(value, name, None)
     calendar = found.pop("calendar", None)
     if calendar is not None:  # compared by what it says, as its own equality is
-        found["calendar"] = (calendar.weekmask, calendar.holidays.tobytes()) if hasattr(calendar, "weekmask") else calendar
+        found["calendar"] = (
+            (calendar.weekmask, calendar.holidays.tobytes()) if hasattr(calendar, "weekmask") else calendar
+        )
     return found
 
 

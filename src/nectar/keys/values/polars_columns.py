@@ -17,10 +17,29 @@ from nectar.keys.values.place import HERE
 
 _SIMPLE: Final = frozenset(
     kind.__name__
-    for name in (
-        "Int8 Int16 Int32 Int64 Int128 UInt8 UInt16 UInt32 UInt64 UInt128 Float16 Float32 Float64 Boolean String Binary "
-        "Date Time Null Object Unknown"
-    ).split()
+    for name in [
+        "Int8",
+        "Int16",
+        "Int32",
+        "Int64",
+        "Int128",
+        "UInt8",
+        "UInt16",
+        "UInt32",
+        "UInt64",
+        "UInt128",
+        "Float16",
+        "Float32",
+        "Float64",
+        "Boolean",
+        "String",
+        "Binary",
+        "Date",
+        "Time",
+        "Null",
+        "Object",
+        "Unknown",
+    ]
     if (kind := getattr(pl, name, None)) is not None
 )
 _FIXED: Final = _SIMPLE - {"Boolean", "String", "Binary", "Null", "Object", "Unknown"} | {

@@ -34,8 +34,26 @@ HEADER: Final = 79  # bytes before a serialised plan: a word, the version, the h
 _MARK: Final = b"PLPYFN"
 
 PLANS: Final = frozenset(
-    "Filter Cache DataFrameScan Select GroupBy Join Gather HStack MatchToSchema Pivot Distinct Sort Slice MapFunction "
-    "Union HConcat MergeSorted IR".split()
+    [
+        "Filter",
+        "Cache",
+        "DataFrameScan",
+        "Select",
+        "GroupBy",
+        "Join",
+        "Gather",
+        "HStack",
+        "MatchToSchema",
+        "Pivot",
+        "Distinct",
+        "Sort",
+        "Slice",
+        "MapFunction",
+        "Union",
+        "HConcat",
+        "MergeSorted",
+        "IR",
+    ]
 )
 REFUSED_PLANS: Final = {
     "PythonScan": "it reads from a Python source, which may give other rows each time",
@@ -44,23 +62,163 @@ REFUSED_PLANS: Final = {
     "SinkMultiple": "it writes its results to files",
     "SQL": "it holds a query text that may name files or the clock",
 }
-MAP_FUNCTIONS: Final = frozenset("RowIndex OpaquePython Explode Unpivot Rename Unnest Stats FillNan Hint".split())
+MAP_FUNCTIONS: Final = frozenset(
+    ["RowIndex", "OpaquePython", "Explode", "Unpivot", "Rename", "Unnest", "Stats", "FillNan", "Hint"]
+)
 EXPRESSIONS: Final = frozenset(
-    "Element Alias Column Selector Literal DataTypeFunction BinaryExpr Cast Sort Gather SortBy Agg Ternary Function "
-    "Explode Filter Over Rolling Slice KeepName Len Field AnonymousFunction Eval StructEval RenameAlias Display".split()
+    [
+        "Element",
+        "Alias",
+        "Column",
+        "Selector",
+        "Literal",
+        "DataTypeFunction",
+        "BinaryExpr",
+        "Cast",
+        "Sort",
+        "Gather",
+        "SortBy",
+        "Agg",
+        "Ternary",
+        "Function",
+        "Explode",
+        "Filter",
+        "Over",
+        "Rolling",
+        "Slice",
+        "KeepName",
+        "Len",
+        "Field",
+        "AnonymousFunction",
+        "Eval",
+        "StructEval",
+        "RenameAlias",
+        "Display",
+    ]
 )
 FUNCTIONS: Final = frozenset(
-    "ArrayExpr BinaryExpr Categorical Extension ListExpr MapExpr StringExpr StructExpr TemporalExpr Bitwise Boolean "
-    "Business Abs Negate Hist NullCount Pow Hash Mm3Hash ArgWhere IndexOf SearchSorted Range Trigonometry Atan2 Sign "
-    "FillNull FillNullWithStrategy RollingExpr RollingExprBy Append ShiftAndFill Shift DropNans DropNulls Quantile "
-    "Mode Skew Kurtosis Reshape RepeatBy ArgUnique ArgMin ArgMax ArgSort MinBy MaxBy Product Rank Repeat Clip AsList "
-    "AsStruct TopK TopKBy CumCount CumSum CumProd CumMin CumMax Reverse ValueCounts UniqueCounts ApproxNUnique "
-    "ApproxQuantile Coalesce Diff PctChange Interpolate InterpolateBy Entropy Log Log1p Exp Erf Erfc Unique Round "
-    "DecimalArith Sql TruncArith RoundSF Truncate Floor Ceil UpperBound LowerBound ConcatExpr Correlation PeakMin "
-    "PeakMax Cut QCut Bin RLE RLEID ToPhysical Random SetSortedFlag FoldHorizontal ReduceHorizontal "
-    "CumReduceHorizontal CumFoldHorizontal MaxHorizontal MinHorizontal SumHorizontal MeanHorizontal EwmMean EwmMeanBy "
-    "EwmSum EwmSumBy EwmStd EwmVar Replace ReplaceStrict GatherEvery Reinterpret ExtendConstant RowEncode "
-    "RowDecode".split()
+    [
+        "ArrayExpr",
+        "BinaryExpr",
+        "Categorical",
+        "Extension",
+        "ListExpr",
+        "MapExpr",
+        "StringExpr",
+        "StructExpr",
+        "TemporalExpr",
+        "Bitwise",
+        "Boolean",
+        "Business",
+        "Abs",
+        "Negate",
+        "Hist",
+        "NullCount",
+        "Pow",
+        "Hash",
+        "Mm3Hash",
+        "ArgWhere",
+        "IndexOf",
+        "SearchSorted",
+        "Range",
+        "Trigonometry",
+        "Atan2",
+        "Sign",
+        "FillNull",
+        "FillNullWithStrategy",
+        "RollingExpr",
+        "RollingExprBy",
+        "Append",
+        "ShiftAndFill",
+        "Shift",
+        "DropNans",
+        "DropNulls",
+        "Quantile",
+        "Mode",
+        "Skew",
+        "Kurtosis",
+        "Reshape",
+        "RepeatBy",
+        "ArgUnique",
+        "ArgMin",
+        "ArgMax",
+        "ArgSort",
+        "MinBy",
+        "MaxBy",
+        "Product",
+        "Rank",
+        "Repeat",
+        "Clip",
+        "AsList",
+        "AsStruct",
+        "TopK",
+        "TopKBy",
+        "CumCount",
+        "CumSum",
+        "CumProd",
+        "CumMin",
+        "CumMax",
+        "Reverse",
+        "ValueCounts",
+        "UniqueCounts",
+        "ApproxNUnique",
+        "ApproxQuantile",
+        "Coalesce",
+        "Diff",
+        "PctChange",
+        "Interpolate",
+        "InterpolateBy",
+        "Entropy",
+        "Log",
+        "Log1p",
+        "Exp",
+        "Erf",
+        "Erfc",
+        "Unique",
+        "Round",
+        "DecimalArith",
+        "Sql",
+        "TruncArith",
+        "RoundSF",
+        "Truncate",
+        "Floor",
+        "Ceil",
+        "UpperBound",
+        "LowerBound",
+        "ConcatExpr",
+        "Correlation",
+        "PeakMin",
+        "PeakMax",
+        "Cut",
+        "QCut",
+        "Bin",
+        "RLE",
+        "RLEID",
+        "ToPhysical",
+        "Random",
+        "SetSortedFlag",
+        "FoldHorizontal",
+        "ReduceHorizontal",
+        "CumReduceHorizontal",
+        "CumFoldHorizontal",
+        "MaxHorizontal",
+        "MinHorizontal",
+        "SumHorizontal",
+        "MeanHorizontal",
+        "EwmMean",
+        "EwmMeanBy",
+        "EwmSum",
+        "EwmSumBy",
+        "EwmStd",
+        "EwmVar",
+        "Replace",
+        "ReplaceStrict",
+        "GatherEvery",
+        "Reinterpret",
+        "ExtendConstant",
+        "RowEncode",
+        "RowDecode",
+    ]
 )
 REFUSED_EXPRESSIONS: Final = {
     "SubPlan": "it holds a whole plan",
@@ -82,12 +240,12 @@ _PYTHON: Final = (
 
 
 def add_expression(parts: Parts, data: bytes, walk: WalkContext) -> bool:
-    """Adds a serialised expression; tells whether it holds Python functions."""
+    """Adds a serialised expression; tells whether it holds functions or data, which may change."""
     return _Reader(parts, walk, "a Polars expression").read(data)
 
 
 def add_plan(parts: Parts, data: bytes, walk: WalkContext) -> bool:
-    """Adds a serialised plan; tells whether it holds Python functions."""
+    """Adds a serialised plan; tells whether it holds functions or data, which may change."""
     parts.raw(data[:HEADER])
     return _Reader(parts, walk, "a Polars LazyFrame").read(data[HEADER:])
 
@@ -99,7 +257,7 @@ class _Reader:
         self._parts = parts
         self._walk = walk
         self._what = what
-        self._functions = 0
+        self._holds_parts = False
         self._caches: dict[object, int] = {}
         self._random_rank = False
         self._unknown = _unknown_kinds()
@@ -113,7 +271,7 @@ class _Reader:
                 self._replace(piece)
                 begin = piece.end
         self._parts.raw(data[begin:])
-        return self._functions > 0
+        return self._holds_parts
 
     def _fail(self, reason: str) -> None:
         raise UnencodableError(self._what, HERE, reason)
@@ -156,11 +314,12 @@ class _Reader:
         if piece.kind == "int":
             self._parts.text("counter")
         elif _is_python(keys):
-            self._functions += 1
+            self._holds_parts = True
             add_callable(self._parts, _unpickled(value, self._what), set())
         elif keys[-2:] == ("Cache", "id"):
             self._parts.number(self._caches.setdefault(value, len(self._caches)))
-        elif keys[:1] == ("dataframes",) or "Literal" in keys:
+        elif keys[:1] == ("dataframes",) or "Literal" in keys or keys[-2:] == ("Enum", "strings"):
+            self._holds_parts = True
             _add_data(self._parts, value)
         else:
             self._fail(f"it holds bytes of an unknown kind under {'.'.join(keys[-3:])}")
@@ -194,7 +353,7 @@ def _unpickled(value: Any, what: str) -> object:
     start = value.find(b"\x80")
     if start < 0:
         raise UnencodableError(what, HERE, "its Python function is stored in an unknown way")
-    return pickle.loads(value[start:])  # noqa: S301 - written by Polars in this process a moment ago
+    return pickle.loads(value[start:])
 
 
 def add_callable(parts: Parts, function: Any, above: set[int]) -> None:

@@ -61,13 +61,13 @@ def expand_expression(value: pl.Expr, walk: WalkContext) -> Expansion:
     parts = Parts(type(value))
     live = add_expression(parts, data, walk)
     expansion = parts.expansion("polars expression")
-    if live:  # functions that were pickled by value came back as copies, which do not change when the originals do
+    if live:  # functions may have come back as copies, and data may share memory with a NumPy array
         return expansion._replace(still=lambda: value.meta.serialize() == data)
     return expansion._replace(by_value=True, still=always)
 
 
 def expand_lazy_frame(value: pl.LazyFrame, walk: WalkContext) -> Expansion:
-    """A lazy frame over data in memory: its plan as Polars serialises it, with data by content and functions as such."""
+    """A lazy frame over data in memory: its plan as Polars serialises it, data by content, functions as such."""
     data = value.serialize()
     parts = Parts(type(value))
     live = add_plan(parts, data, walk)
@@ -84,13 +84,15 @@ def _type_classes() -> set[type]:
     return {kind for kind in vars(pl.datatypes).values() if isinstance(kind, type) and issubclass(kind, pl.DataType)}
 
 
-EXPANDERS: dict[type, Expander] = placed({
-    pl.DataFrame: expand_frame,
-    pl.Series: expand_series,
-    **dict.fromkeys(_type_classes(), expand_type),
-    pl.Field: expand_field,
-    pl.Schema: expand_schema,
-    **dict.fromkeys((pl.Expr, selectors.Selector, whenthen.Then, whenthen.ChainedThen), expand_expression),
-    pl.LazyFrame: expand_lazy_frame,
-    pl.Config: refuse_config,
-})
+EXPANDERS: dict[type, Expander] = placed(
+    {
+        pl.DataFrame: expand_frame,
+        pl.Series: expand_series,
+        **dict.fromkeys(_type_classes(), expand_type),
+        pl.Field: expand_field,
+        pl.Schema: expand_schema,
+        **dict.fromkeys((pl.Expr, selectors.Selector, whenthen.Then, whenthen.ChainedThen), expand_expression),
+        pl.LazyFrame: expand_lazy_frame,
+        pl.Config: refuse_config,
+    }
+)

@@ -138,7 +138,8 @@ _MISSING_PART: Final = "no value"
 
 def exception_parts(value: BaseException) -> tuple[list[str], list[object]]:
     """Names and values of what C code keeps in an exception, apart from its traceback and the error being handled."""
-    names, parts = ["args", "__cause__"], [value.args, value.__cause__]
+    names = ["args", "__cause__"]
+    parts: list[object] = [value.args, value.__cause__]
     for name in _EXCEPTION_ATTRIBUTES:
         slot = _c_attribute(type(value), name)
         if slot is not None:

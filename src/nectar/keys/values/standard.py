@@ -11,10 +11,10 @@ from typing import Any
 
 from nectar.keys.atoms import ATOMS
 from nectar.keys.expansion import Expander, Expansion, WalkContext, always, joined
-from nectar.keys.values import annotations, callables, runtime, temporal
+from nectar.keys.values import annotations as of_types
+from nectar.keys.values import callables, runtime, temporal
 from nectar.keys.values.bulk import content
 from nectar.keys.values.callables import attributes
-from nectar.keys.values.place import placed
 
 
 def expand_pattern(value: re.Pattern[Any], walk: WalkContext) -> Expansion:
@@ -89,10 +89,10 @@ def expand_decimal_context(value: decimal.Context, walk: WalkContext) -> Expansi
     return Expansion("decimal context", joined(*(repr(getattr(value, name)) for name in _CONTEXT), *traps))
 
 
-EXPANDERS: dict[type, Expander] = placed({
+EXPANDERS: dict[type, Expander] = {
     **temporal.EXPANDERS,
     **callables.EXPANDERS,
-    **annotations.EXPANDERS,
+    **of_types.EXPANDERS,
     **runtime.EXPANDERS,
     re.Pattern: expand_pattern,
     slice: expand_slice,
@@ -106,4 +106,4 @@ EXPANDERS: dict[type, Expander] = placed({
     type({}.items()): expand_dict_view,
     decimal.Decimal: expand_decimal,
     decimal.Context: expand_decimal_context,
-})
+}

@@ -6,13 +6,13 @@ import datetime
 import functools
 import importlib.resources
 import os
+import pickle
 import struct
 import zoneinfo
 
 from nectar.errors import UnencodableError
 from nectar.keys.expansion import Expander, Expansion, WalkContext, always, joined
 from nectar.keys.scheme import digest_of
-from nectar.keys.values.place import HERE
 
 _STAMP = struct.Struct("<HBBBBBIB").pack
 _CLOCK = struct.Struct("<BBBIB").pack
@@ -44,8 +44,10 @@ def expand_zone(value: zoneinfo.ZoneInfo, walk: WalkContext) -> Expansion:
 
     A zone keeps its identity: arithmetic between two datetimes asks whether they share the very same zone object.
     """
-    if value.key is None:
-        raise UnencodableError("a ZoneInfo", HERE, "it was read from a file and has no key")
+    try:
+        value.__reduce__()
+    except pickle.PicklingError:
+        raise UnencodableError("a ZoneInfo", walk.path(), "it was read from a file, not from the database") from None
     return Expansion("zoneinfo", joined(value.key, _rules(value.key)), still=always)
 
 

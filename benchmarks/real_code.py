@@ -1,0 +1,134 @@
+"""Every public function and class of installed packages, fingerprinted as if the packages were application code.
+
+In: names of packages. Out: for each of their functions and classes whether it was accepted, refused (with the reasons)
+or crashed, and how long it took the first and the second time. Used by benchmarks/fingerprint.py for the figures and by
+tests/keys/test_real_packages.py for the counts.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from time import perf_counter
+from types import ModuleType
+
+import nectar
+from nectar.errors import NectarError, UncacheableError
+from nectar.keys import outcome
+from nectar.keys.bytecode import template
+from nectar.keys.origin import treat_as_application
+
+ACCEPTED, REFUSED, UNENCODABLE, CRASHED = "accepted", "refused", "unencodable", "crashed"
+
+# The roots of what people call one package, and the modules that are not for its users.
+PACKAGES: dict[str, tuple[str, ...]] = {
+    "more_itertools": ("more_itertools",),
+    "attrs": ("attr", "attrs"),
+    "toolz": ("toolz",),
+    "boltons": ("boltons",),
+    "requests": ("requests",),
+}
+_PRIVATE_PARTS = ("tests", "test", "__main__", "help", "sandbox")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What became of one public name."""
+
+    name: str
+    is_class: bool
+    result: str
+    reasons: tuple[str, ...]
+    cold: float
+    warm: float
+
+
+def is_installed(package: str) -> bool:
+    return all(importlib.util.find_spec(root) is not None for root in PACKAGES[package])
+
+
+def modules_of(package: str) -> Iterator[ModuleType]:
+    """The public modules of a package; those that cannot be imported here are left out."""
+    for root in PACKAGES[package]:
+        top = importlib.import_module(root)
+        yield top
+        for found in pkgutil.walk_packages(getattr(top, "__path__", ()), root + "."):
+            parts = found.name.split(".")
+            if any(part in _PRIVATE_PARTS for part in parts):
+                continue
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    yield importlib.import_module(found.name)
+            except Exception:
+                continue
+
+
+def public_names(package: str) -> Iterator[tuple[str, object]]:
+    """Public functions, other callables and classes that a package defines itself, each once."""
+    seen: set[int] = set()
+    for module in modules_of(package):
+        listed = getattr(module, "__all__", None) or [name for name in vars(module) if not name.startswith("_")]
+        for name in listed:
+            value = vars(module).get(name)
+            if id(value) in seen or not _is_own(value, package):
+                continue
+            seen.add(id(value))
+            yield f"{module.__name__}.{name}", value
+
+
+def _is_own(value: object, package: str) -> bool:
+    if not callable(value):
+        return False
+    home = getattr(value, "__module__", None)
+    own = isinstance(home, str) and home.partition(".")[0] in PACKAGES[package]
+    return own and (inspect.isroutine(value) or isinstance(value, type) or type(value).__module__.startswith(package))
+
+
+def examine(package: str) -> list[Finding]:
+    """What becomes of every public name of a package."""
+    named = list(public_names(package))
+    with treat_as_application(*PACKAGES[package]):
+        return [_examine(name, value) for name, value in named]
+
+
+def _examine(name: str, value: object) -> Finding:
+    outcome.forget()
+    template._templates.clear()
+    result, reasons, cold = _once(value)
+    _, _, warm = _once(value)
+    return Finding(name, isinstance(value, type), result, reasons, cold, warm)
+
+
+def _once(value: object) -> tuple[str, tuple[str, ...], float]:
+    start = perf_counter()
+    try:
+        nectar.fingerprint(value)
+    except UncacheableError as error:
+        return REFUSED, tuple(str(refusal) for refusal in error.refusals), perf_counter() - start
+    except NectarError as error:
+        return UNENCODABLE, (str(error),), perf_counter() - start
+    except Exception as error:
+        return CRASHED, (f"{type(error).__name__}: {error}",), perf_counter() - start
+    return ACCEPTED, (), perf_counter() - start
+
+
+def share_refused(findings: list[Finding]) -> float:
+    """Of all, the part that got no fingerprint."""
+    return sum(finding.result != ACCEPTED for finding in findings) / max(len(findings), 1)
+
+
+def grouped(findings: list[Finding]) -> Counter[str]:
+    """How many names each kind of reason keeps from being cached."""
+    kinds: Counter[str] = Counter()
+    for finding in findings:
+        if finding.result == REFUSED:
+            kinds.update({reason.partition(":")[0] for reason in finding.reasons})
+        elif finding.result != ACCEPTED:
+            kinds[finding.result] += 1
+    return kinds

@@ -1,0 +1,31 @@
+"""The vocabulary of symbolic execution: kinds of values, and operations on them.
+
+Values are numbers; two lists beside each other give the kind and the data of each. Data by kind: PARAM position,
+CONST index into co_consts, GLOBAL and FREE name, CELL index of the variable, CELLS numbers of cells, RESULT position
+among the results of its operation, CAUGHT (handler, position on its stack), none for the others.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Final, NamedTuple
+
+PARAM, CONST, GLOBAL, FREE, CELL, CELLS, RESULT, MERGE, UNBOUND, NULL, CAUGHT = range(11)
+SINCE_312: Final = sys.version_info >= (3, 12)
+SINCE_313: Final = sys.version_info >= (3, 13)
+
+
+class UnknownInstruction(Exception):
+    """The bytecode has an instruction there is no rule for."""
+
+
+class Operation(NamedTuple):
+    """One effect: what is done, with a static argument, to which values; results are numbered from `result`."""
+
+    name: str
+    arg: object
+    operands: tuple[int, ...]
+    result: int
+    results: int
+    offset: int
+    droppable: bool = False

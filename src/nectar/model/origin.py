@@ -1,0 +1,26 @@
+"""Origin: whose code a module, function or class is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+Kind = Literal["application", "distribution", "standard"]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Whose code it is.
+
+    name, version: of the distribution (the version says more than a number where a number does not identify the
+    code); for the standard library the name of the module and no version. module: dotted name of the module by the
+    place of its file, not by what it says of itself; empty for application code.
+    """
+
+    kind: Kind
+    name: str = ""
+    version: str = ""
+    module: str = ""
+
+
+APPLICATION: Final = Origin("application")
