@@ -8,6 +8,7 @@ tests/keys/test_real_packages.py for the counts.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
 import pkgutil
 import warnings
@@ -23,6 +24,8 @@ from nectar.keys import outcome
 from nectar.keys.bytecode import template
 from nectar.keys.origin import treat_as_application
 
+FUNCTION, METHOD, CLASS = "functions", "methods", "classes"
+KINDS = (FUNCTION, METHOD, CLASS)
 ACCEPTED, REFUSED, UNENCODABLE, CRASHED = "accepted", "refused", "unencodable", "crashed"
 
 # The roots of what people call one package, and the modules that are not for its users.
@@ -41,7 +44,7 @@ class Finding:
     """What became of one public name."""
 
     name: str
-    is_class: bool
+    kind: str
     result: str
     reasons: tuple[str, ...]
     cold: float
@@ -82,6 +85,15 @@ def public_names(package: str) -> Iterator[tuple[str, object]]:
             yield f"{module.__name__}.{name}", value
 
 
+def public_methods(package: str) -> Iterator[tuple[str, object]]:
+    """Functions that public classes define under public names: each by itself, as a function of self."""
+    for name, value in public_names(package):
+        if isinstance(value, type):
+            for member, found in vars(value).items():
+                if not member.startswith("_") and inspect.isfunction(found) and found.__module__ == value.__module__:
+                    yield f"{name}.{member}", found
+
+
 def _is_own(value: object, package: str) -> bool:
     if not callable(value):
         return False
@@ -92,17 +104,18 @@ def _is_own(value: object, package: str) -> bool:
 
 def examine(package: str) -> list[Finding]:
     """What becomes of every public name of a package."""
-    named = list(public_names(package))
+    named = [(name, CLASS if isinstance(value, type) else FUNCTION, value) for name, value in public_names(package)]
+    named += [(name, METHOD, value) for name, value in public_methods(package)]
     with treat_as_application(*PACKAGES[package]):
-        return [_examine(name, value) for name, value in named]
+        return [_examine(name, kind, value) for name, kind, value in named]
 
 
-def _examine(name: str, value: object) -> Finding:
+def _examine(name: str, kind: str, value: object) -> Finding:
     outcome.forget()
     template._templates.clear()
     result, reasons, cold = _once(value)
     _, _, warm = _once(value)
-    return Finding(name, isinstance(value, type), result, reasons, cold, warm)
+    return Finding(name, kind, result, reasons, cold, warm)
 
 
 def _once(value: object) -> tuple[str, tuple[str, ...], float]:
@@ -110,7 +123,7 @@ def _once(value: object) -> tuple[str, tuple[str, ...], float]:
     try:
         nectar.fingerprint(value)
     except UncacheableError as error:
-        return REFUSED, tuple(str(refusal) for refusal in error.refusals), perf_counter() - start
+        return REFUSED, tuple(f"{refusal.kind}: {refusal}" for refusal in error.refusals), perf_counter() - start
     except NectarError as error:
         return UNENCODABLE, (str(error),), perf_counter() - start
     except Exception as error:

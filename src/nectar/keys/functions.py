@@ -19,9 +19,9 @@ from nectar.keys.expansion import Expansion, WalkContext, joined
 from nectar.keys.folding import MISSING
 from nectar.keys.library import expand_library_function
 from nectar.keys.origin import origin_of_function
-from nectar.model.origin import APPLICATION
 from nectar.keys.purity.analysis import examine
 from nectar.keys.resolve import Resolution
+from nectar.model.origin import APPLICATION
 
 _IDENTITY: Final = ("names", "qualnames", "docs", "annotations", "modules", "code")
 

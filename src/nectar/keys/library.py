@@ -16,6 +16,7 @@ from typing import Any, Final
 from nectar.errors import UnencodableError
 from nectar.keys.ambient import PROVIDERS
 from nectar.keys.atoms import ATOMS
+from nectar.keys.bytecode.decode import instructions
 from nectar.keys.expansion import Expansion, WalkContext, always, joined
 from nectar.keys.origin import (
     file_digest,
@@ -25,9 +26,9 @@ from nectar.keys.origin import (
     origin_of_class,
     origin_of_module,
 )
-from nectar.model.origin import APPLICATION, Origin
 from nectar.keys.purity import tables
 from nectar.keys.values.callables import dispatch_registry
+from nectar.model.origin import APPLICATION, Origin
 from nectar.model.refusal import Refusal
 
 _HEAP_TYPE: Final = 1 << 9
@@ -86,9 +87,15 @@ def _holds(cell: types.CellType) -> bool:
 
 
 def _identity_of(code: types.CodeType) -> tuple[bytes, ...]:
-    """What tells apart functions of one name that a library makes at run time."""
-    constants = [ATOMS[type(value)](value) for value in code.co_consts if type(value) in ATOMS]
-    return (str(code.co_firstlineno).encode(), code.co_code, *(name.encode() for name in code.co_names), *constants)
+    """What tells apart functions of one name that a library makes at run time; docstrings do not."""
+    steps = instructions(code)
+    constants = [code.co_consts[step.arg] for step in steps if step.name in ("LOAD_CONST", "RETURN_CONST", "KW_NAMES")]
+    return (
+        str(code.co_firstlineno).encode(),
+        *(step.name.encode() for step in steps),
+        *(name.encode() for name in code.co_names),
+        *(ATOMS[type(value)](value) for value in constants if type(value) in ATOMS),
+    )
 
 
 def _is_found(function: types.FunctionType) -> bool:

@@ -225,7 +225,7 @@ def _find_class(cls: type) -> ModuleType | None:
         return _builtins
     own = type.__getattribute__(cls, "__dict__")
     # static types have no entry of their own; the type's own descriptor takes the name from C
-    name = own["__module__"] if "__module__" in own else _name_of_module(cls)
+    name = own["__module__"] if "__module__" in own and cls.__flags__ & _HEAP_TYPE else _name_of_module(cls)
     module = sys.modules.get(name) if type(name) is str else None
     if not isinstance(module, ModuleType):
         return None

@@ -16,8 +16,8 @@ from nectar.keys.ambient import EnvironmentVariable
 from nectar.keys.atoms import ATOMS
 from nectar.keys.expansion import Expansion
 from nectar.keys.origin import origin_of_class, origin_of_function
-from nectar.model.origin import APPLICATION
 from nectar.keys.scheme import SCHEME, digest_of
+from nectar.model.origin import APPLICATION
 
 _WIDTH: Final = 60
 
