@@ -59,7 +59,8 @@ def _differences(old: Node, new: Node) -> Iterator[Difference]:
         one, other, where, depth = pending.pop()
         if one.digest == other.digest:
             continue
-        if one.kind != other.kind or not (one.children or other.children):
+        has_parts = bool(one.children or other.children) or one.kind == "function"
+        if one.kind != other.kind or not has_parts:
             yield Difference(where, _became(one, other))
             continue
         inside = _where(one, other, depth) or where

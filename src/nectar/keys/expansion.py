@@ -29,7 +29,7 @@ class Expansion(NamedTuple):
     only, never hashed. unordered: the children are a set. by_value: equal content is the same object, so no
     back-reference is made (only for immutable objects without identity). still: a cheap recheck that tells whether
     expanding again would give the same payload, buffers and the very same children; None means: expand again and
-    compare; `always` for immutable objects.
+    compare; `always` for immutable objects. hashed: how many bytes were hashed to make the payload.
     """
 
     tag: str
@@ -40,6 +40,7 @@ class Expansion(NamedTuple):
     unordered: bool = False
     by_value: bool = False
     still: Callable[[], bool] | None = None
+    hashed: int = 0
 
 
 class WalkContext(Protocol):

@@ -129,7 +129,7 @@ def _extend(value: object, cls: type, layout: Layout, held: Expansion) -> Expans
     held_labels = list(held.labels) + [f"[{at}]" for at in range(len(held.labels), len(held.children))]
     labels = ["class", *held_labels, *(f".{name}" for name in names), *(name for name, _ in slots)]
     payload = joined(held.tag, held.payload, *names, b"", *(name for name, _ in slots))
-    return Expansion("instance", payload, children, labels, held.buffers)
+    return Expansion("instance", payload, children, labels, held.buffers, hashed=held.hashed)
 
 
 def _attributes(value: object) -> dict[str, object]:

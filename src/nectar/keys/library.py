@@ -92,7 +92,7 @@ def _identity_of(code: types.CodeType) -> tuple[bytes, ...]:
     constants = [code.co_consts[step.arg] for step in steps if step.name in ("LOAD_CONST", "RETURN_CONST", "KW_NAMES")]
     return (
         str(code.co_firstlineno).encode(),
-        *(step.name.encode() for step in steps),
+        *(step.name.encode() for step in steps if step.name != "NOP"),
         *(name.encode() for name in code.co_names),
         *(ATOMS[type(value)](value) for value in constants if type(value) in ATOMS),
     )

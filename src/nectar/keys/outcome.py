@@ -11,6 +11,7 @@ import types
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from nectar.errors import UnencodableError
 from nectar.keys import declared
 from nectar.keys.ambient import Settings
 from nectar.keys.expansion import joined
@@ -18,7 +19,7 @@ from nectar.keys.origin import application_packages
 from nectar.keys.purity import tables
 from nectar.keys.registry import expander_for
 from nectar.keys.scheme import new_hasher
-from nectar.keys.walk import Observer, Walk
+from nectar.keys.walk import Observer, Walk, describe_type
 from nectar.model.refusal import Refusal
 
 _REMEMBERED: Final = 4096  # outcomes kept; each keeps what it was made of alive
@@ -87,7 +88,10 @@ def _walk(
     hasher = new_hasher()
     hasher.update(joined(*_parameters(value)))
     walk = Walk(expander_for, hasher, observed, observer() if observer else None, closed)
-    walk.visit(value, _label(value))
+    try:
+        walk.visit(value, _label(value))
+    except RecursionError as error:
+        raise UnencodableError(describe_type(value), walk.path(), "sets or code in it are nested too deeply") from error
     for library in sorted(walk.touched):
         walk.visit(Settings(library), f"settings of {library}")
     return walk

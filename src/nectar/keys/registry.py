@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from nectar.keys import ambient, classes, exposed, functions, instances, library
 from nectar.keys.expansion import Expander, Expansion, WalkContext
-from nectar.keys.values import annotations, callables, containers, runtime, standard, temporal
+from nectar.keys.values import containers, standard
 
 _LIBRARIES: Final = {
     "numpy": "nectar.keys.values.numpy_values",
@@ -23,11 +23,7 @@ _LIBRARIES: Final = {
     "polars": "nectar.keys.values.polars_values",
 }
 _expanders: dict[type, Expander] = {
-    **annotations.EXPANDERS,
-    **callables.EXPANDERS,
-    **runtime.EXPANDERS,
     **standard.EXPANDERS,
-    **temporal.EXPANDERS,
     **containers.EXPANDERS,
     types.FunctionType: functions.expand_function,
     types.BuiltinFunctionType: library.expand_builtin,

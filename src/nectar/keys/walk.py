@@ -222,7 +222,7 @@ class Walk:
         tie = self._ambiguous.get(number)
         if tie is not None and not any(tie is each for each in self._ties):
             raise UnencodableError(
-                _name_type(value), self.path(), "it is one of several equal members of a set, and used elsewhere too"
+                describe_type(value), self.path(), "it is one of several equal members of a set, and used elsewhere too"
             )
         self._ambiguous.pop(number, None)  # reached from several of them, so it stays the same if they are exchanged
         self._out += _BACK + number.to_bytes(8, "little")
@@ -234,7 +234,7 @@ class Walk:
         while above is not None:
             if any(frame.value is value and frame.expansion.unordered for frame in above._stack):
                 raise UnencodableError(
-                    _name_type(value), self.path(), "it is a set that is reached from its own members"
+                    describe_type(value), self.path(), "it is a set that is reached from its own members"
                 )
             above = above._above
 
@@ -246,14 +246,17 @@ class Walk:
         except (UnencodableError, RecursionError, MemoryError):
             raise
         except Exception as error:
-            raise UnencodableError(_name_type(value), self.path(), f"taking it apart raised {_say(error)}") from error
+            raise UnencodableError(
+                describe_type(value), self.path(), f"taking it apart raised {_say(error)}"
+            ) from error
         if self._closed is not None and self._closed(value):
             del self.refusals[told:]
         if expansion.still is None:
             self.rechecks.append(_Recheck(expander, value, expansion, self))
         elif expansion.still is not always:
             self.rechecks.append(expansion.still)
-        self.weight += len(expansion.children) + sum(len(memoryview(buffer)) for buffer in expansion.buffers) // 64
+        bulk = expansion.hashed + sum(len(memoryview(buffer)) for buffer in expansion.buffers)
+        self.weight += len(expansion.children) + bulk // 64
         return expansion
 
     def _open(self, value: object, label: str, expansion: Expansion) -> None:
@@ -370,7 +373,8 @@ class _Recheck:
         old = self.expansion
         new = self.expander(self.value, self.walk)
         return (
-            new.payload == old.payload
+            new.tag == old.tag
+            and new.payload == old.payload
             and len(new.children) == len(old.children)
             and all(_same(a, b) for a, b in zip(new.children, old.children, strict=True))
             and len(new.buffers) == len(old.buffers) == 0
@@ -391,7 +395,8 @@ def _compact(value: object, parts: list[bytes]) -> bytes:
     return data if len(data) <= INLINE else b"#" + digest_of(data)
 
 
-def _name_type(value: object) -> str:
+def describe_type(value: object) -> str:
+    """The type of an object, for people."""
     kind = type(value)
     return f"an object of type {getattr(kind, '__module__', '?')}.{getattr(kind, '__qualname__', kind)}"
 

@@ -90,7 +90,12 @@ DENIED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "value"), [(row[0], value) for row in DENIED for value in row[1:]], ids=repr)
+def _name(value):
+    """A name that is the same in every process, unlike a repr with an address."""
+    return value if isinstance(value, str) else getattr(value, "__qualname__", type(value).__qualname__)
+
+
+@pytest.mark.parametrize(("kind", "value"), [(row[0], value) for row in DENIED for value in row[1:]], ids=_name)
 def test_denied(kind, value):
     if value is None:  # no standard input
         pytest.skip("not there")
@@ -117,7 +122,7 @@ FINE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("value", FINE, ids=repr)
+@pytest.mark.parametrize("value", FINE, ids=_name)
 def test_fine(value):
     assert verdict(value) is None
 
@@ -358,7 +363,7 @@ def test_every_kind_has_a_reason():
      (iter([]).__next__, (-1,)), (object.__init__, ()), (object.__setattr__, (0,)), (len, ()), (sorted, ()),
      (contextvars.ContextVar("v").set, (-1,)), (threading.Event().set, (-1,)), (threading.Event().is_set, ()),
      (io.StringIO().write, (-1,)), (io.StringIO().getvalue, ())],
-    ids=repr,
+    ids=_name,
 )  # fmt: skip
 def test_changed_arguments(value, positions):
     assert changed_arguments(value) == positions

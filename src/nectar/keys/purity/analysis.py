@@ -268,15 +268,14 @@ class _Examination:
             elif not arguments and "locals" in features:
                 self.walk.observe("locals")
         for position in mutators.changed_arguments(called):
-            if position < len(arguments):
+            if position == mutators.RECEIVER:
+                self._change(Fact(OBJECT, getattr(called, "__self__", None)), "changes")
+            elif position < len(arguments):
                 self._change(arguments[position], "changes")
         if type(called) is types.FunctionType:
             self._give(called, arguments)
         elif type(called) is types.MethodType:
             self._give(called.__func__, [Fact(OBJECT, called.__self__), *arguments])
-        elif type(called) is types.BuiltinMethodType and not isinstance(called.__self__, types.ModuleType):
-            if called.__name__ in mutators.mutators_of(type(called.__self__)):
-                self._change(Fact(OBJECT, called.__self__), "changes")
         elif callable(called) and not isinstance(called, type):
             self._call_method(Fact(OBJECT, called), "__call__", arguments, None)
         if any(called is each for each in _TEXTS):
@@ -292,7 +291,7 @@ class _Examination:
                 self._give(found, arguments if isinstance(owner.root, type) else [owner, *arguments])
             elif isinstance(owner.root, type) and not isinstance(found, (classmethod, staticmethod)):
                 for position in mutators.changed_arguments(found):
-                    if position < len(arguments):
+                    if 0 <= position < len(arguments):
                         self._change(arguments[position], f"calls {name}(), which changes")
         elif name in _CHANGING_METHODS and (owner.kind == ATTRIBUTE or outside(owner).kind in (PARTIAL, PARAMETER)):
             self._change(owner, f"calls {name}(), which changes")

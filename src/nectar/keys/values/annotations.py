@@ -82,13 +82,14 @@ def expand_type_alias(value: Any, walk: WalkContext) -> Expansion:
     return Expansion("type alias", joined(value.__name__), (value.__type_params__, value.__value__))
 
 
-_FIELD = ("name", "type", "default", "default_factory", "init", "repr", "hash", "compare", "metadata", "kw_only")
+_FIELD = ("name", "default", "default_factory", "init", "repr", "hash", "compare", "metadata", "kw_only")
 
 
 def expand_field(value: dataclasses.Field[Any], walk: WalkContext) -> Expansion:
-    """A dataclass field: all that dataclasses.fields() shows of it."""
+    """A dataclass field: all that dataclasses.fields() shows of it; its type only where code looks at annotations."""
     kind = str(getattr(getattr(value, "_field_type", None), "name", None))
-    return Expansion("dataclass field", joined(kind), [getattr(value, name) for name in _FIELD], _FIELD)
+    names = (*_FIELD, "type") if "annotations" in walk.observed else _FIELD
+    return Expansion("dataclass field", joined(kind), [getattr(value, name) for name in names], names)
 
 
 def _sentinel(name: str) -> Expander:

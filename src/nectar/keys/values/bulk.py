@@ -55,12 +55,13 @@ class Parts:
     the same children.
     """
 
-    __slots__ = ("_children", "_labels", "_payload")
+    __slots__ = ("_children", "_hashed", "_labels", "_payload")
 
     def __init__(self, *children: object) -> None:
         self._payload: list[bytes] = []
         self._children: list[object] = list(children)
         self._labels: list[str] = ["type"] * len(children)
+        self._hashed = 0
 
     def text(self, *texts: str) -> None:
         """Adds names, kinds, formats."""
@@ -79,10 +80,13 @@ class Parts:
     def bulk(self, buffer: Buffer) -> None:
         """Adds a contiguous buffer of single bytes by its digest."""
         self._payload.append(b"b" + content(buffer))
+        self._hashed += len(buffer)
 
     def chunks(self, chunks: Iterable[Buffer]) -> None:
         """Adds a sequence of buffers as if they were one."""
-        self._payload.append(b"b" + content_of_chunks(chunks))
+        found = content_of_chunks(chunks)
+        self._payload.append(b"b" + found)
+        self._hashed += int.from_bytes(found[:8], "little")
 
     def child(self, value: object, label: str) -> None:
         """Adds an object for the walk to visit."""
@@ -96,6 +100,7 @@ class Parts:
         self.number(len(values))
         if block is not None:
             self._payload.append(b"p" + content(block))
+            self._hashed += len(block)
             return
         self._payload.append(b"o")
         self._children.extend(values)
@@ -103,4 +108,4 @@ class Parts:
 
     def expansion(self, tag: str) -> Expansion:
         """Everything added so far, as an expansion whose recheck expands again and compares."""
-        return Expansion(tag, b"".join(self._payload), self._children, self._labels)
+        return Expansion(tag, b"".join(self._payload), self._children, self._labels, hashed=self._hashed)

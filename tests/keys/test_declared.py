@@ -1,0 +1,109 @@
+"""What people declare about functions overrides refusals, and nothing else."""
+
+import time
+
+import pytest
+
+import nectar
+from nectar.errors import UncacheableError
+
+
+def test_pure_lets_a_function_pass():
+    def stamp(n):
+        return n, time.time()
+
+    with pytest.raises(UncacheableError):
+        nectar.fingerprint(stamp)
+    assert nectar.pure(stamp) is stamp
+    assert nectar.fingerprint(stamp)
+
+
+def test_pure_helper_does_not_excuse_the_caller():
+    def quiet():
+        return time.time()
+
+    def loud():
+        return time.monotonic()
+
+    def f():
+        return quiet(), loud()
+
+    nectar.pure(quiet)
+    with pytest.raises(UncacheableError) as caught:
+        nectar.fingerprint(f)
+    assert ["monotonic" in refusal.reason for refusal in caught.value.refusals] == [True]
+
+
+def test_what_is_reached_by_another_way_too_is_not_excused():
+    def clock():
+        return time.time()
+
+    def vouched():
+        return clock()
+
+    def f():
+        return vouched(), clock()
+
+    def g():
+        return vouched()
+
+    nectar.pure(vouched)
+    assert nectar.fingerprint(g)
+    with pytest.raises(UncacheableError):
+        nectar.fingerprint(f)
+
+
+def test_a_pure_function_still_counts():
+    def make(k):
+        def reads(path):
+            return open(path).read() * k
+
+        return nectar.pure(reads)
+
+    assert nectar.fingerprint(make(1)) != nectar.fingerprint(make(2))
+
+
+def test_dependencies_count():
+    def make(version):
+        def reads(n):
+            return open("settings").read(), n
+
+        return nectar.depends_on(reads, version)
+
+    assert nectar.fingerprint(make(1)) == nectar.fingerprint(make(1))
+    assert nectar.fingerprint(make(1)) != nectar.fingerprint(make(2))
+
+
+def test_a_declaration_counts_after_a_refusal_and_adds_up():
+    def f(n):
+        return open("x").read()
+
+    with pytest.raises(UncacheableError):
+        nectar.fingerprint(f)
+    one = nectar.fingerprint(nectar.depends_on(f, "a"))
+    two = nectar.fingerprint(nectar.depends_on(f, "b"))
+    assert one != two
+
+
+def test_order_of_evaluation_matters_where_somebody_vouches_for_rebinding():
+    space = {"K": 0, "nectar": nectar}
+    exec(
+        """
+def bump():
+    global K
+    K += 1
+
+def before():
+    k = K
+    bump()
+    return k
+
+def after():
+    bump()
+    return K
+""",
+        space,
+    )
+    for name in ("bump", "before", "after"):
+        nectar.pure(space[name])
+    assert nectar.fingerprint(space["before"]) != nectar.fingerprint(space["after"])
