@@ -24,8 +24,8 @@ from nectar.keys import outcome
 from nectar.keys.bytecode import template
 from nectar.keys.origin import treat_as_application
 
-FUNCTION, METHOD, CLASS = "functions", "methods", "classes"
-KINDS = (FUNCTION, METHOD, CLASS)
+FUNCTION, METHOD, OBJECT, CLASS = "functions", "methods", "callable objects", "classes"
+KINDS = (FUNCTION, METHOD, OBJECT, CLASS)
 ACCEPTED, REFUSED, UNENCODABLE, CRASHED = "accepted", "refused", "unencodable", "crashed"
 
 # The roots of what people call one package, and the modules that are not for its users.
@@ -36,7 +36,7 @@ PACKAGES: dict[str, tuple[str, ...]] = {
     "boltons": ("boltons",),
     "requests": ("requests",),
 }
-_PRIVATE_PARTS = ("tests", "test", "__main__", "help", "sandbox")
+_PRIVATE_PARTS = ("tests", "test", "sandbox")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def modules_of(package: str) -> Iterator[ModuleType]:
         yield top
         for found in pkgutil.walk_packages(getattr(top, "__path__", ()), root + "."):
             parts = found.name.split(".")
-            if any(part in _PRIVATE_PARTS for part in parts):
+            if any(part.startswith("_") or part in _PRIVATE_PARTS for part in parts):
                 continue
             try:
                 with warnings.catch_warnings():
@@ -104,10 +104,16 @@ def _is_own(value: object, package: str) -> bool:
 
 def examine(package: str) -> list[Finding]:
     """What becomes of every public name of a package."""
-    named = [(name, CLASS if isinstance(value, type) else FUNCTION, value) for name, value in public_names(package)]
+    named = [(name, _kind(value), value) for name, value in public_names(package)]
     named += [(name, METHOD, value) for name, value in public_methods(package)]
     with treat_as_application(*PACKAGES[package]):
         return [_examine(name, kind, value) for name, kind, value in named]
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, type):
+        return CLASS
+    return FUNCTION if inspect.isroutine(value) else OBJECT
 
 
 def _examine(name: str, kind: str, value: object) -> Finding:

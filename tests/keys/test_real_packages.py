@@ -1,0 +1,73 @@
+"""Every public function of installed packages, treated as application code: none crashes, few are refused.
+
+Refused functions are named one by one, so that a new false alarm and a function that is suddenly accepted both show.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+
+from benchmarks import real_code
+from benchmarks.real_code import ACCEPTED, CRASHED, FUNCTION, METHOD, PACKAGES, Finding
+
+# Shares of the public functions that may be refused. In boltons one module-level function in five deals with files,
+# the interpreter, the clock or exec, so that its methods are counted too.
+LIMITS = {"more_itertools": 0.05, "attrs": 0.15, "toolz": 0.15, "boltons": 0.15}
+COUNTED = {"boltons": (FUNCTION, METHOD)}
+
+# What these do depends on more than their arguments, or changes more than their result; see each function.
+TRULY_IMPURE = {
+    "more_itertools": {
+        "interleave_randomly", "random_ordered_range", "sample", "random_combination",
+        "random_combination_with_replacement", "random_derangement", "random_permutation", "random_product",
+    },
+    "attrs": {"attr", "field", "attributes", "define", "make_class", "set_run_validators"},
+    "toolz": set(),
+    "boltons": {
+        "make_sentinel", "make_cache_key", "cached", "cachedmethod", "pdb_on_signal", "pdb_on_exception", "wrap_trace",
+        "deprecate_module_member", "get_python_info", "get_profile", "get_profile_json", "main", "mkdir_p",
+        "atomic_save", "iter_find_files", "copytree", "get_module_callables", "copy_function", "format_nonexp_repr",
+        "wraps", "update_wrapper", "get_all", "backoff", "backoff_iter", "untyped_sorted", "namedlist", "namedtuple",
+        "shrinkuser", "expandpath", "format_histogram_counts", "decimal_relative_time", "relative_time",
+        "get_all_subclasses", "register_scheme",
+    },
+    "requests": {
+        "delete", "get", "head", "options", "patch", "post", "put", "request", "session", "get_netrc_auth",
+        "get_environ_proxies", "should_bypass_proxies", "extract_zipped_paths", "atomic_open", "set_environ",
+        "super_len", "morsel_to_cookie",
+    },
+}  # fmt: skip
+
+
+@functools.cache
+def findings(package: str) -> tuple[Finding, ...]:
+    if not real_code.is_installed(package):
+        pytest.skip(f"{package} is not installed")
+    return tuple(real_code.examine(package))
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_nothing_public_crashes(package):
+    crashed = [finding for finding in findings(package) if finding.result == CRASHED]
+    assert crashed == []
+    assert len(findings(package)) > 40
+
+
+@pytest.mark.parametrize("package", LIMITS)
+def test_few_functions_are_refused(package):
+    kinds = COUNTED.get(package, (FUNCTION,))
+    counted = [finding for finding in findings(package) if finding.kind in kinds]
+    refused = [f"{finding.name}: {finding.reasons[0]}" for finding in counted if finding.result != ACCEPTED]
+    assert len(refused) <= LIMITS[package] * len(counted), "\n".join(refused)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_what_is_impure_is_refused(package):
+    accepted = {
+        finding.name.rpartition(".")[2]
+        for finding in findings(package)
+        if finding.kind == FUNCTION and finding.result == ACCEPTED
+    }
+    assert accepted & TRULY_IMPURE[package] == set()
