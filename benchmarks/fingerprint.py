@@ -11,52 +11,27 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from statistics import median, quantiles
-from time import perf_counter
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import real_code  # noqa: E402 - found by way of the line above
-from benchmarks.peers import PEERS, load  # noqa: E402
+from benchmarks.peers import PEERS, measure_peer  # noqa: E402
+from benchmarks.timing import functions, timed  # noqa: E402
 
-PROGRAMS = ("benchmarks.programs.application", "benchmarks.programs.fifty")
+from benchmarks import real_code  # noqa: E402 - found by way of the line above
+
 CHAIN, FAN = "chain of 50", "fan of 50"
 XORQ_HOME = ROOT / ".venv-xorq"
-BUDGET = 0.4  # seconds for one tool and one function, so that slow peers do not take minutes
 SHOWN_REASONS = 6
 
 
-def functions() -> dict[str, object]:
-    """The functions to measure, by name."""
-    found: dict[str, object] = {}
-    for name in PROGRAMS:
-        found.update(__import__(name, fromlist=["FUNCTIONS"]).FUNCTIONS)
-    return found
-
-
 # one tool, one function
-
-
-def timed(call, function, repeats: int, before=None) -> float | None:
-    """The median of several calls in microseconds; None if the tool cannot do it."""
-    times: list[float] = []
-    spent = 0.0
-    while len(times) < repeats and (spent < BUDGET or not times):
-        if before is not None:
-            before()
-        start = perf_counter()
-        try:
-            call(function)
-        except Exception:
-            return None
-        times.append(perf_counter() - start)
-        spent += times[-1]
-    return median(times) * 1e6
 
 
 def measure_here(repeats: int) -> dict[str, dict[str, float | None]]:
@@ -80,26 +55,18 @@ def measure_here(repeats: int) -> dict[str, dict[str, float | None]]:
     return table
 
 
-def measure_peer(peer: str, repeats: int) -> dict[str, dict[str, float | None]]:
-    """Microseconds by function for one peer; nothing if it is not installed."""
-    call = load(peer)
-    if call is None:
-        return {}
-    result = {}
-    for name, function in functions().items():
-        timed(call, function, 1)
-        result[name] = timed(call, function, repeats)
-    return {peer: result}
-
-
 # in other processes
 
 
-def run(python: str, *arguments: str, path: Path = ROOT, limit: float = 120) -> str | None:
+def run(python: str, script: str, *arguments: str, path: Path = ROOT, limit: float = 120) -> str | None:
     """What a process prints as its last line; None if it fails."""
-    command = [python, str(Path(__file__).resolve()), *arguments]
+    command = [python, str(ROOT / "benchmarks" / script), *arguments]
+    # compiled code is kept between processes, as it is for everybody else
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     try:
-        done = subprocess.run(command, cwd=path, capture_output=True, text=True, timeout=limit, check=True)
+        done = subprocess.run(
+            command, cwd=path, env=environment, capture_output=True, text=True, timeout=limit, check=True
+        )
     except (subprocess.SubprocessError, OSError):
         return None
     return done.stdout.strip().rpartition("\n")[2]
@@ -108,8 +75,8 @@ def run(python: str, *arguments: str, path: Path = ROOT, limit: float = 120) -> 
 def measure_fresh(names: list[str]) -> dict[str, float | None]:
     """Microseconds for the first fingerprint of a process, imports left out; a process for each function."""
     result: dict[str, float | None] = {}
-    for name in names:
-        line = run(sys.executable, "--fresh", name)
+    for name in [names[0], *names]:  # the first one twice: before that, code may not be compiled yet
+        line = run(sys.executable, "fingerprint.py", "--fresh", name)
         result[name] = float(line) if line and line != "None" else None
     return result
 
@@ -131,7 +98,9 @@ def xorq_python() -> tuple[str | None, str]:
         except (subprocess.SubprocessError, OSError) as error:
             return None, f"no environment could be made: {error}"
     for attempt in range(2):
-        known = subprocess.run([str(python), "-c", "import xorq, pandas, polars, numpy"], capture_output=True, check=False)
+        known = subprocess.run(
+            [str(python), "-c", "import xorq, pandas, polars, numpy"], capture_output=True, check=False
+        )
         if known.returncode == 0:
             return str(python), ""
         if attempt == 0:
@@ -150,28 +119,16 @@ _HELPERS = ("def clean(text):\n    return text.strip()\n", "def clean(text):\n  
 
 
 def sees_helpers(tool: str, python: str) -> str:
-    """"yes", "no" or "fails": whether the name a tool gives a function changes with a helper in another module."""
+    """ "yes", "no" or "fails": whether the name a tool gives a function changes with a helper in another module."""
     said = []
     for helper in _HELPERS:
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "helper.py").write_text(helper)
             (Path(folder) / "program.py").write_text(_CALLER)
-            said.append(run(python, "--name", tool, path=Path(folder)))
+            said.append(run(python, "peers.py", tool, "--program", folder))
     if None in said:
         return "fails"
     return "yes" if said[0] != said[1] else "no"
-
-
-def name_of_program(tool: str) -> str:
-    sys.path.insert(0, str(Path.cwd()))
-    program = __import__("program").program
-    if tool == "nectar":
-        import nectar
-
-        return str(nectar.fingerprint(program))
-    call = load(tool)
-    assert call is not None
-    return str(call(program))
 
 
 # tables
@@ -271,7 +228,7 @@ def report(repeats: int, runs: int, quick: bool) -> None:
         for run_ in measured:
             run_["nectar fresh"] = fresh
     if python is not None:
-        line = run(python, "--peer", "xorq", "--repeats", str(repeats), limit=600)
+        line = run(python, "peers.py", "xorq", "--repeats", str(repeats), limit=600)
         if line:
             for run_ in measured:
                 run_["xorq"] = json.loads(line)
@@ -296,15 +253,9 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--quick", action="store_true", help="one environment and no other processes but a few")
     parser.add_argument("--fresh", help=argparse.SUPPRESS)
-    parser.add_argument("--peer", help=argparse.SUPPRESS)
-    parser.add_argument("--name", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     if chosen.fresh:
         print(first_of_process(chosen.fresh))
-    elif chosen.peer:
-        print(json.dumps(measure_peer(chosen.peer, chosen.repeats)[chosen.peer]))
-    elif chosen.name:
-        print(name_of_program(chosen.name))
     else:
         report(chosen.repeats, chosen.runs, chosen.quick)
 

@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from time import perf_counter
-from types import ModuleType
+from types import BuiltinFunctionType, FunctionType, ModuleType
 
 import nectar
 from nectar.errors import NectarError, UncacheableError
@@ -113,7 +113,7 @@ def examine(package: str) -> list[Finding]:
 def _kind(value: object) -> str:
     if isinstance(value, type):
         return CLASS
-    return FUNCTION if inspect.isroutine(value) else OBJECT
+    return FUNCTION if isinstance(value, FunctionType | BuiltinFunctionType) else OBJECT
 
 
 def _examine(name: str, kind: str, value: object) -> Finding:

@@ -3,9 +3,12 @@
     NectarError
     ├── UserError                 something the caller can change
     │   ├── UncacheableError      a function reads or changes what its fingerprint cannot see (also TypeError)
-    │   └── UnencodableError      a value has no canonical bytes (also TypeError)
+    │   ├── UnencodableError      a value has no canonical bytes (also TypeError)
+    │   └── SettingError          a setting has a value that means nothing (also ValueError)
     ├── EnvironmentFailure        the machine, a file or a package is not as it should be
-    │   └── MissingExtraError     an optional package is not installed (also ImportError)
+    │   ├── MissingExtraError     an optional package is not installed (also ImportError)
+    │   ├── StoreFailure          the store cannot be read or written (also OSError)
+    │   └── CatalogFailure        the catalog cannot be opened or is from a newer version
     └── InternalError             a mistake in Nectar itself
 
 Every message says what happened, to what, and what to do.
@@ -62,6 +65,18 @@ class UnencodableError(UserError, TypeError):
             f"cannot fingerprint {what} at {path}: {reason}. "
             "Give its type an encoding with nectar.register_fingerprint(type, encode), or do not capture it."
         )
+
+
+class SettingError(UserError, ValueError):
+    """A setting has a value that means nothing."""
+
+
+class StoreFailure(EnvironmentFailure, OSError):
+    """The store cannot be read or written: a full disk, missing rights, a device that fails."""
+
+
+class CatalogFailure(EnvironmentFailure):
+    """The catalog cannot be opened, is damaged, or was written by a newer version of Nectar."""
 
 
 class MissingExtraError(EnvironmentFailure, ImportError):

@@ -6,10 +6,10 @@ import ast
 from pathlib import Path
 
 import pytest
+from benchmarks.peers import PEERS, load
 
 import nectar
 from benchmarks import fingerprint, real_code
-from benchmarks.peers import PEERS, load
 
 ROOT = Path(fingerprint.__file__).resolve().parent
 

@@ -162,15 +162,15 @@ def test_an_empty_cell():
 
 
 def test_bytecode_that_is_not_known_is_named(monkeypatch):
-    from nectar.keys.bytecode import template
+    from nectar.keys.bytecode.operation import UnknownInstruction
 
     def f(n):
         return n + 12345
 
     def unknown(code):
-        raise template.symbolic.UnknownInstruction("FLY")
+        raise UnknownInstruction("FLY")
 
-    monkeypatch.setattr("nectar.keys.functions.template_of", unknown)
+    monkeypatch.setattr("nectar.keys.resolve.template_of", unknown)
     with pytest.raises(UnencodableError, match=r"f \(test_bad_input.py:\d+\).*FLY"):
         nectar.fingerprint(f)
 

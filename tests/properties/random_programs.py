@@ -8,12 +8,14 @@ same calls with the same arguments and end the same way.
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable
 from random import Random
 from typing import Any
 
 NAMES = ("a", "b", "x", "y", "z")
 ERRORS = ("KeyError", "ValueError", "LookupError", "Exception", "(KeyError, TypeError)", "TypeError")
+_ADDRESS = re.compile(" at 0x[0-9a-f]+")
 OPERATORS = ("+", "-", "*", "<", "<=", "==", "and", "or", "is", "in", "//", "%")
 
 
@@ -390,7 +392,7 @@ class World:
 def show(value: object, depth: int = 4) -> str:
     """A value as text that is the same in every run."""
     if isinstance(value, (int, str, float, type(None))):
-        return repr(value)
+        return _ADDRESS.sub("", repr(value))
     if isinstance(value, (list, tuple)):
         return type(value).__name__ + "(" + ",".join(show(each, depth - 1) for each in value) + ")" if depth else "..."
     if isinstance(value, BaseException):

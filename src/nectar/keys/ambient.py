@@ -74,4 +74,6 @@ class Settings:
 
 def expand_settings(value: Settings, walk: WalkContext) -> Expansion:
     """What the settings are now."""
-    return Expansion("settings", joined(value.library), (PROVIDERS[value.library](),), ("settings",))
+    provide = PROVIDERS[value.library]
+    now = provide()
+    return Expansion("settings", joined(value.library), (now,), ("settings",), still=lambda: provide() == now)

@@ -11,6 +11,7 @@ import types
 from typing import Final
 
 from nectar.keys.expansion import Expansion, WalkContext, joined
+from nectar.keys.functions import ROLES, SpecialMethod
 from nectar.keys.library import expand_library_class
 from nectar.keys.origin import origin_of_class
 from nectar.model.origin import APPLICATION
@@ -43,7 +44,7 @@ def expand_class(cls: type, walk: WalkContext) -> Expansion:
     if "qualnames" in walk.observed:
         identity.append(cls.__qualname__)
     bases = type.__getattribute__(cls, "__bases__")
-    children: list[object] = [type(cls), *bases, *(held[name] for name in names)]
+    children: list[object] = [type(cls), *bases, *(_member(name, held[name]) for name in names)]
     labels = ["metaclass", *(f"base {base.__name__}" for base in bases), *names]
     registered = _registered(cls, space)
     if registered:
@@ -51,6 +52,11 @@ def expand_class(cls: type, walk: WalkContext) -> Expansion:
         labels.append("registered subclasses")
     payload = joined(len(bases).to_bytes(4, "little"), *names, b"", *slots, b"", *identity)
     return Expansion("class", payload, children, labels, still=_Recheck(cls, registered))
+
+
+def _member(name: str, value: object) -> object:
+    role = ROLES.get(name)
+    return value if role is None or type(value) is not types.FunctionType else SpecialMethod(value, role)
 
 
 def _counts(name: str, value: object, observed: frozenset[str]) -> bool:

@@ -59,8 +59,3 @@ def dependencies_of(function: object) -> tuple[object, ...]:
 def version() -> int:
     """A number that grows with every declaration."""
     return len(_versions)
-
-
-def any_declared() -> bool:
-    """Whether anybody declared anything."""
-    return bool(_pure)

@@ -47,7 +47,7 @@ class WalkContext(Protocol):
     """What an expander may ask of the walk it takes part in."""
 
     observed: frozenset[str]
-    summaries: dict[int, tuple[object, frozenset[int]]]  # which parameters a function changes, by its id
+    examined: dict[tuple[int, bool], Any]  # reports about functions, see purity/analysis.py
 
     def observe(self, feature: str) -> None:
         """Says that reached code reads a feature (such as "names") that is otherwise left out."""
@@ -60,6 +60,9 @@ class WalkContext(Protocol):
 
     def is_settled(self, value: object) -> bool:
         """Whether the way in which the walk came to an impure object has been judged."""
+
+    def at_key(self) -> bool:
+        """Whether the walk is at a key of a dict, which is there to be looked up."""
 
     def expose(self, value: object) -> bool:
         """Says that reached code may look at the name and annotations of value; True the first time."""
@@ -87,4 +90,9 @@ def sized(data: bytes) -> bytes:
 
 def joined(*parts: bytes | str) -> bytes:
     """Parts with their lengths, so that no two lists of parts give the same bytes."""
-    return b"".join(sized(part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part) for part in parts)
+    out = []
+    for part in parts:
+        data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
+        out.append(len(data).to_bytes(8, "little"))
+        out.append(data)
+    return b"".join(out)

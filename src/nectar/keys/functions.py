@@ -8,38 +8,65 @@ in library.py.
 from __future__ import annotations
 
 import types
+from dataclasses import dataclass
 from typing import Final
 
-from nectar.errors import UnencodableError
 from nectar.keys import declared
 from nectar.keys.bytecode.decode import parameter_names
-from nectar.keys.bytecode.operation import UnknownInstruction
-from nectar.keys.bytecode.template import Template, template_of
 from nectar.keys.expansion import Expansion, WalkContext, joined
+from nectar.keys.exposed import Exposed
 from nectar.keys.folding import MISSING
 from nectar.keys.library import expand_library_function
 from nectar.keys.origin import origin_of_function
-from nectar.keys.purity.analysis import examine
-from nectar.keys.resolve import Resolution
+from nectar.keys.purity.analysis import Report, examine
+from nectar.keys.resolve import Resolution, contents
 from nectar.model.origin import APPLICATION
 
 _IDENTITY: Final = ("names", "qualnames", "docs", "annotations", "modules", "code")
 
 
-def expand_function(function: types.FunctionType, walk: WalkContext) -> Expansion:
+@dataclass(frozen=True, slots=True, eq=False)
+class SpecialMethod:
+    """A method of a class that Python calls by itself, reached through the class, in a role that excuses something.
+
+    "hash": it may use hash(), because what it gives stays unseen. "dormant": only copying and pickling call it, so that
+    refusals in it and in what only it reaches count only where reached code copies or pickles.
+    """
+
+    function: types.FunctionType
+    role: str
+
+
+ROLES: Final = {
+    "__hash__": "hash",
+    **dict.fromkeys(
+        ("__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__getnewargs__", "__getnewargs_ex__",
+         "__copy__", "__deepcopy__"),
+        "dormant",
+    ),
+}  # fmt: skip
+
+
+def expand_special_method(method: SpecialMethod, walk: WalkContext) -> Expansion:
+    """What such a method does."""
+    return expand_function(method.function, walk, method)
+
+
+def expand_function(function: types.FunctionType, walk: WalkContext, special: SpecialMethod | None = None) -> Expansion:
     """A Python function: what it does and what it does it with."""
     origin = origin_of_function(function)
     if origin is not APPLICATION:
         return expand_library_function(function, origin, walk)
     code = function.__code__
-    resolution, skeleton = resolve(function, walk.observed)
+    hashing = special is not None and special.role == "hash"
+    _, resolution, skeleton, report = examine(function, walk.observed, walk.examined, hashing=hashing)
+    _tell(walk, report, special or function)
     cells = resolution.cells
     walk.note_call_names(
         code.co_varnames[: code.co_argcount],
         frozenset().union(*(part.template.keywords for part in resolution.parts)),
         any(part.template.spreads for part in resolution.parts),
     )
-    exposed = examine(function, resolution, walk)
     parts = _Parts()
     for value, label in zip(resolution.operands, resolution.labels, strict=True):
         parts.add(label, value)
@@ -50,8 +77,8 @@ def expand_function(function: types.FunctionType, walk: WalkContext) -> Expansio
     own = {name: value for name, value in vars(function).items() if name not in declared.MARKS}
     for name in sorted(own):
         parts.add(f"attribute {name}", own[name])
-    for value in exposed:
-        parts.add("as seen by what it is given to", value)
+    for value in report.exposed.values():
+        parts.add("as seen by what it is given to", Exposed(value))
     for value in declared.dependencies_of(function):
         parts.add("declared dependency", value)
     identity = _identity(function, walk, parts)
@@ -61,15 +88,18 @@ def expand_function(function: types.FunctionType, walk: WalkContext) -> Expansio
         payload,
         parts.values,
         parts.labels,
-        still=None if walk.observed else _Recheck(function, resolution, cells, own),
+        still=_Recheck(function, resolution, cells, own, bool(walk.observed)),
     )
 
 
-def resolve(function: types.FunctionType, observed: frozenset[str]) -> tuple[Resolution, bytes]:
-    """The objects a function works with, and what it does with them."""
-    template = _template(function)
-    resolution = Resolution(function.__globals__, builtins_of(function), contents(function), observed)
-    return resolution, resolution.render(template)
+def _tell(walk: WalkContext, report: Report, user: object) -> None:
+    """Tells the walk what was found out about a function."""
+    for refusal in report.refusals:
+        walk.refuse(refusal)
+    for feature in report.features:
+        walk.observe(feature)
+    for value in report.settled:
+        walk.settle(user, value)
 
 
 class _Parts:
@@ -82,39 +112,6 @@ class _Parts:
     def add(self, label: str, value: object) -> None:
         self.labels.append(label)
         self.values.append(value)
-
-
-def _template(function: types.FunctionType) -> Template:
-    try:
-        return template_of(function.__code__)
-    except UnknownInstruction as unknown:
-        raise UnencodableError(
-            describe(function), "its bytecode", f"instruction {unknown} is not known to this version of Nectar"
-        ) from unknown
-
-
-def builtins_of(function: types.FunctionType) -> dict[str, object]:
-    """The namespace a function takes builtins from."""
-    found = function.__builtins__  # type: ignore[attr-defined]
-    return found if isinstance(found, dict) else vars(found)
-
-
-def contents(function: types.FunctionType) -> dict[str, object]:
-    """What the captured variables of a function hold now; empty cells are left out."""
-    found = {}
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        try:
-            found[name] = cell.cell_contents
-        except ValueError:
-            continue
-    return found
-
-
-def describe(function: types.FunctionType) -> str:
-    """A function for people: name, file and line."""
-    code = function.__code__
-    file = code.co_filename.replace("\\", "/").rpartition("/")[2]
-    return f"{code.co_qualname} ({file}:{code.co_firstlineno})"
 
 
 def _defaults(function: types.FunctionType) -> list[tuple[str, object]]:
@@ -151,13 +148,24 @@ def _identity(function: types.FunctionType, walk: WalkContext, parts: _Parts) ->
     return joined(*found)
 
 
+def _shown(function: types.FunctionType) -> dict[str, object]:
+    """What code that looks at a function can see beside what it does."""
+    names = {"": function.__name__, ".": function.__qualname__, "..": function.__module__, "...": function.__doc__}
+    return {**names, **function.__annotations__}
+
+
 class _Recheck:
     """Whether a function and everything its names refer to are the very same objects as before."""
 
-    __slots__ = ("attributes", "cells", "code", "defaults", "function", "keyword_defaults", "own", "reads")
+    __slots__ = ("attributes", "cells", "code", "defaults", "function", "keyword_defaults", "own", "reads", "shown")
 
     def __init__(
-        self, function: types.FunctionType, resolution: Resolution, cells: dict[str, object], own: dict[str, object]
+        self,
+        function: types.FunctionType,
+        resolution: Resolution,
+        cells: dict[str, object],
+        own: dict[str, object],
+        observed: bool,
     ) -> None:
         self.function = function
         self.code = function.__code__
@@ -166,10 +174,13 @@ class _Recheck:
         self.cells = cells
         self.own = own
         self.reads = resolution.reads
+        self.shown = _shown(function) if observed else None
 
     def __call__(self) -> bool:
         function = self.function
         if function.__code__ is not self.code or function.__defaults__ is not self.defaults:
+            return False
+        if self.shown is not None and not _same(_shown(function), self.shown):
             return False
         for namespace, name, then in self.reads:
             if namespace.get(name, MISSING) is not then:

@@ -31,6 +31,7 @@ from nectar.keys.values.callables import dispatch_registry
 from nectar.model.origin import APPLICATION, Origin
 from nectar.model.refusal import Refusal
 
+_COPYING: Final = frozenset({"copy", "copyreg", "pickle", "cloudpickle", "dill", "joblib", "multiprocessing"})
 _HEAP_TYPE: Final = 1 << 9
 _IMMUTABLE_TYPE: Final = 1 << 8
 _clean: dict[int, object] = {}  # functions known to be of a library, alive so that their ids stay theirs
@@ -39,7 +40,10 @@ _clean: dict[int, object] = {}  # functions known to be of a library, alive so t
 def refuse_if_impure(value: object, walk: WalkContext) -> None:
     """Refuses what the tables know to read a hidden input, unless the analysis of its caller has judged it."""
     found = tables.verdict(value)
-    if found is not None and not walk.is_settled(value):
+    if found is None or walk.is_settled(value) or walk.at_key():
+        return
+    # a class that makes functions, lying somewhere in data, is there to be asked for, as isinstance does
+    if not (isinstance(value, type) and found.kind == "dynamic code"):
         walk.refuse(Refusal(found.kind, f"reaches {found.reason}", walk.path()))
 
 
@@ -113,9 +117,11 @@ def _is_found(function: types.FunctionType) -> bool:
 
 
 def _touch(origin: Origin, walk: WalkContext) -> None:
-    top = origin.module.partition(".")[0].lstrip("_").removeprefix("py")
+    top = origin.module.partition(".")[0].lstrip("_")
     if top in PROVIDERS:
         walk.touch(top)
+    if top in _COPYING:
+        walk.observe("copies")
 
 
 def _name(origin: Origin) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from nectar.errors import UnencodableError
 from nectar.keys import declared
 from nectar.keys.ambient import Settings
 from nectar.keys.expansion import joined
+from nectar.keys.functions import SpecialMethod
 from nectar.keys.origin import application_packages
 from nectar.keys.purity import tables
 from nectar.keys.registry import expander_for
@@ -74,9 +75,21 @@ def explore(value: object, observer: Callable[[], Observer] | None = None) -> tu
         observed |= walk.noticed
     digest = walk.finish()
     refusals = tuple(walk.refusals)
-    if refusals and declared.any_declared():
-        refusals = tuple(_walk(value, observed, None, declared.is_pure).refusals)
+    if refusals:
+        refusals = tuple(_walk(value, observed, None, _excused(observed)).refusals)
     return walk, digest, refusals
+
+
+def _excused(observed: frozenset[str]) -> Callable[[object], bool]:
+    """Tells what the search for refusals does not look into: what people vouch for, and what nobody calls here."""
+    copies = "copies" in observed
+
+    def excused(value: object) -> bool:
+        if type(value) is SpecialMethod:
+            return value.role == "dormant" and not copies
+        return declared.is_pure(value)
+
+    return excused
 
 
 def _walk(

@@ -7,13 +7,15 @@ is, never before. People add their own with register().
 from __future__ import annotations
 
 import importlib
+import io
+import os
 import sys
 import types
 from collections.abc import Callable
 from typing import Any, Final
 
 from nectar.keys import ambient, classes, exposed, functions, instances, library
-from nectar.keys.expansion import Expander, Expansion, WalkContext
+from nectar.keys.expansion import Expander, Expansion, WalkContext, always, joined
 from nectar.keys.values import containers, standard
 
 _LIBRARIES: Final = {
@@ -22,10 +24,34 @@ _LIBRARIES: Final = {
     "pyarrow": "nectar.keys.values.arrow_values",
     "polars": "nectar.keys.values.polars_values",
 }
+
+
+def named_by_place(value: object) -> str | None:
+    """The name of an object of the interpreter that is what it is by where it stands, whatever it holds."""
+    for owner, name in _PLACES:
+        if getattr(owner, name, None) is value:
+            return f"{owner.__name__}.{name}"
+    return None
+
+
+_PLACES: Final = (
+    (sys, "stdout"), (sys, "stderr"), (sys, "__stdout__"), (sys, "__stderr__"), (sys, "modules"), (os, "environ"),
+)  # fmt: skip
+
+
+def _by_place(expander: Expander) -> Expander:
+    def expand(value: object, walk: WalkContext) -> Expansion:
+        name = named_by_place(value)
+        return expander(value, walk) if name is None else Expansion("place", joined(name), by_value=True, still=always)
+
+    return expand
+
+
 _expanders: dict[type, Expander] = {
     **standard.EXPANDERS,
     **containers.EXPANDERS,
     types.FunctionType: functions.expand_function,
+    functions.SpecialMethod: functions.expand_special_method,
     types.BuiltinFunctionType: library.expand_builtin,
     types.ModuleType: library.expand_module,
     type: classes.expand_class,
@@ -33,6 +59,7 @@ _expanders: dict[type, Expander] = {
     ambient.EnvironmentVariable: ambient.expand_environment_variable,
     ambient.Settings: ambient.expand_settings,
 }
+_expanders.update({kind: _by_place(_expanders[kind]) for kind in (dict, io.TextIOWrapper)})
 _to_load: dict[str, str] = dict(_LIBRARIES)
 _found: dict[type, Expander] = {}
 
@@ -53,7 +80,7 @@ def _search(kind: type) -> Expander:
     expander = _expanders.get(kind)
     if expander is not None:
         return expander
-    return classes.expand_class if issubclass(kind, type) else _expand_instance
+    return classes.expand_class if issubclass(kind, type) else _by_place(_expand_instance)
 
 
 def _load_libraries() -> bool:

@@ -14,6 +14,7 @@ import inspect
 import types
 from typing import Final
 
+from nectar.errors import UnencodableError
 from nectar.keys.ambient import EnvironmentVariable
 from nectar.keys.atoms import ATOMS
 from nectar.keys.bytecode.decode import parameter_names
@@ -28,6 +29,7 @@ from nectar.keys.bytecode.operation import (
     PARAM,
     UNBOUND,
     Operation,
+    UnknownInstruction,
 )
 from nectar.keys.bytecode.template import RETURN, Block, Template, template_of
 from nectar.keys.expansion import joined, sized
@@ -47,15 +49,52 @@ _OF_CLASS_BODIES: Final = {
 class Part:
     """One template as rendered: which values turned out to be which objects."""
 
-    __slots__ = ("inlined", "known", "nested", "template")
+    __slots__ = ("captured", "inlined", "known", "nested", "outer", "template")
 
-    def __init__(self, template: Template, nested: bool) -> None:
+    def __init__(self, template: Template, outer: Part | None = None, captured: dict[str, int] | None = None) -> None:
         self.template = template
-        self.nested = nested
+        self.outer = outer  # the part that makes this function, or evaluates this text
+        self.nested = outer is not None
+        self.captured = captured or {}  # names of variables shared with the outer part: values there
         self.known: dict[int, object] = {}
         self.inlined: dict[
             int, Template | EnvironmentVariable
         ] = {}  # calls that were looked into, by id of the operation
+
+
+def resolve_function(function: types.FunctionType, observed: frozenset[str]) -> tuple[Resolution, bytes]:
+    """The objects a function works with, and what it does with them."""
+    try:
+        template = template_of(function.__code__)
+    except UnknownInstruction as unknown:
+        reason = f"instruction {unknown} is not known to this version of Nectar"
+        raise UnencodableError(describe(function), "its bytecode", reason) from unknown
+    resolution = Resolution(function.__globals__, builtins_of(function), contents(function), observed)
+    return resolution, resolution.render(template)
+
+
+def builtins_of(function: types.FunctionType) -> dict[str, object]:
+    """The namespace a function takes builtins from."""
+    found = function.__builtins__  # type: ignore[attr-defined]
+    return found if isinstance(found, dict) else vars(found)
+
+
+def contents(function: types.FunctionType) -> dict[str, object]:
+    """What the captured variables of a function hold now; empty cells are left out."""
+    found: dict[str, object] = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            found[name] = cell.cell_contents
+        except ValueError:
+            continue
+    return found
+
+
+def describe(function: types.FunctionType) -> str:
+    """A function for people: name, file and line."""
+    code = function.__code__
+    file = code.co_filename.replace("\\", "/").rpartition("/")[2]
+    return f"{code.co_qualname} ({file}:{code.co_firstlineno})"
 
 
 class Resolution:
@@ -113,11 +152,11 @@ class Resolution:
                 self._numbers[key] = token
         return token
 
-    def render(self, template: Template, cells: dict[str, object] | None = None) -> bytes:
-        """The skeleton of a template. cells: what its free variables hold, as far as that cannot change."""
-        part = Part(template, nested=cells is not None)
+    def render(self, template: Template) -> bytes:
+        """The skeleton of the template of the function itself."""
+        part = Part(template)
         self.parts.append(part)
-        return Renderer(self, part, self.cells if cells is None else cells).render()
+        return Renderer(self, part, self.cells).render()
 
 
 class Renderer:
@@ -212,7 +251,7 @@ class Renderer:
         if isinstance(content, EnvironmentVariable):
             variable = self.resolution.operand(content, f"environment variable {content.name}")
             return b"V" + operation.name.encode() + variable + b"".join(map(self.token, operation.operands[2:]))
-        part = Part(content, nested=True)
+        part = Part(content, self.part)
         self.resolution.parts.append(part)
         renderer = Renderer(self.resolution, part, {})
         renderer.parameters = {name: at for at, name in enumerate(parameter_names(self.code))}
@@ -234,7 +273,7 @@ class Renderer:
         inner: types.CodeType = self.constant(operation.operands[0])  # type: ignore[assignment]
         captured = self._captured(inner, parts.get(8))
         held = {name: self._held(value) for name, value in captured.items()}
-        part = Part(template_of(inner), nested=True)
+        part = Part(template_of(inner), self.part, captured)
         self.resolution.parts.append(part)
         renderer = Renderer(
             self.resolution, part, {name: value for name, value in held.items() if value is not MISSING}

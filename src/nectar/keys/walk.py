@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import blake3
 
@@ -73,7 +73,7 @@ class Walk:
         self.refusals: list[Refusal] = []
         self.rechecks: list[Callable[[], bool]] = []
         self.weight = 0
-        self.summaries: dict[int, tuple[object, frozenset[int]]] = {}
+        self.examined: dict[tuple[int, bool], Any] = {}
         self._expander_for = expander_for
         self._hasher = hasher
         self._observer = observer
@@ -113,6 +113,11 @@ class Walk:
         """Whether the way in which the walk came to an impure object has been judged."""
         return bool(self._stack) and (id(self._stack[-1].value), id(value)) in self._settled
 
+    def at_key(self) -> bool:
+        """Whether the walk is at a key of a dict, which is there to be looked up."""
+        frame = self._stack[-1] if self._stack else None
+        return frame is not None and frame.expansion.tag == "dict" and frame.position % 2 == 0
+
     def expose(self, value: object) -> bool:
         """Reached code may look at the name and annotations of value; True the first time."""
         if id(value) in self._exposed:
@@ -142,6 +147,7 @@ class Walk:
             inner._digests = self._digests
             inner._pure = self._pure
             inner._kept = self._kept
+            inner.examined = self.examined
             known = self._digests[id(value)] = inner.run(value, "member of a set")
             self._kept.append(value)
             self.noticed |= inner.noticed

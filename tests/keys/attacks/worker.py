@@ -1,7 +1,7 @@
 """Runs programs one by one, each in a forked child, and answers with what was seen.
 
-Reads jobs, one Python literal a line (programs may patch json): {"files", "mode", "after", "witness"}. For each it writes one line:
-{"status": "ok" | "refused" | "broken", "value", "again", "seen", "later"}. `value` is the fingerprint of f, `again`
+Reads jobs, one Python literal a line (programs may patch json): {"files", "mode", "after", "witness"}. For each it
+writes one line: {"status": "ok" | "refused" | "broken", "value", "again", "seen", "later"}. `value` is the fingerprint of f, `again`
 the one taken after f was called, `seen` what the witness shows, `later` the fingerprint after the code in "after" ran
 (for programs that change something between two fingerprints). "broken" is any exception that is not Nectar's own.
 """
@@ -64,7 +64,7 @@ def answer(job: dict[str, Any], root: str) -> dict[str, Any]:
     """Loads a program and looks at it."""
     found: dict[str, Any] = {"status": "ok", "value": None, "again": None, "seen": None, "later": None}
     space = load(job, root)
-    names = {**space, "outcome": outcome, "mod": space, "nectar": nectar}
+    names = {**space, "outcome": outcome}
     try:
         found["value"] = str(nectar.fingerprint(space["f"]))
     except NectarError as error:
@@ -82,9 +82,10 @@ def answer(job: dict[str, Any], root: str) -> dict[str, Any]:
         except BaseException as error:
             found["again"] = f"{type(error).__name__}: {error}"[:300]
     if job.get("after"):
-        exec(job["after"], names)
+        exec(compile(job["after"], "<change>", "exec", dont_inherit=True), space)
+        names.update(space)
         try:
-            found["later"] = str(nectar.fingerprint(names["f"]))
+            found["later"] = str(nectar.fingerprint(space["f"]))
         except NectarError as error:
             found["later"] = f"refused {type(error).__name__}: {error}"[:300]
         if job.get("witness"):

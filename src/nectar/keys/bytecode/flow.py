@@ -7,6 +7,7 @@ only raise again what they caught are no handlers.
 
 from __future__ import annotations
 
+import dis
 import types
 from dataclasses import dataclass, field
 from typing import Final
@@ -38,21 +39,27 @@ class Block:
         return any(instruction.name not in _SILENT for instruction in self.body)
 
 
+def _direction(name: str) -> int:
+    """1 for jumps forward, -1 for jumps back, 0 for instructions that do not jump."""
+    if "BACKWARD" in name:
+        return -1
+    return 1 if name in _FORWARD or name.startswith(_CONDITIONAL_PREFIX) else 0
+
+
+JUMPS: Final = {name: _direction(name) for name in dis.opmap if _direction(name)}
+
+
 def target_of(instruction: Instruction) -> int | None:
     """Where instruction may jump to, or None."""
-    name = instruction.name
-    if name in _FORWARD or (name.startswith(_CONDITIONAL_PREFIX) and "BACKWARD" not in name):
-        return instruction.after + 2 * instruction.arg
-    if "BACKWARD" in name:
-        return instruction.after - 2 * instruction.arg
-    return None
+    direction = JUMPS.get(instruction.name)
+    return None if direction is None else instruction.after + 2 * direction * instruction.arg
 
 
 def blocks_of(code: types.CodeType) -> dict[int, Block]:
     """The blocks of code reachable from its start, by offset of their first instruction."""
     found = instructions(code)
     rows = exception_table(code)
-    if not rows and not any(target_of(each) is not None for each in found):
+    if not rows and not any(each.name in JUMPS for each in found):
         return {0: Block(0, found, [])}
     rows = _without_reraisers(rows, found)
     blocks = _split(found, rows)

@@ -16,7 +16,7 @@ import types
 from typing import Any, Final, NamedTuple
 
 from nectar.keys.bytecode.decode import Instruction, Protected
-from nectar.keys.bytecode.flow import GOTO, Block, blocks_of, target_of
+from nectar.keys.bytecode.flow import GOTO, JUMPS, Block, blocks_of
 from nectar.keys.bytecode.operation import (
     CAUGHT,
     CELL,
@@ -133,7 +133,7 @@ class Machine:
         )
         self.variables = code.co_varnames + tuple(name for name in code.co_cellvars if name not in code.co_varnames)
         self.cells = frozenset(code.co_cellvars)
-        self.stored = self._stored_locals()
+        self.stored = self._stored_locals() if len(self.blocks) > 1 else frozenset()  # only merges ask
         self.slots = self._slots()
         self.stack: list[int] = []
         self.locals: list[int] = []
@@ -337,7 +337,7 @@ class Machine:
             return None
         if name in GOTO:
             return "goto", -1
-        if target_of(instruction) is not None:
+        if name in JUMPS:
             return self._branch(name)
         if name in _WITH_ARGUMENT:
             pops, pushes = _WITH_ARGUMENT[name]

@@ -11,6 +11,7 @@ of every type, up to frame introspection and the moment at which unused objects 
 from __future__ import annotations
 
 import types
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from nectar.keys.bytecode import symbolic
@@ -66,8 +67,46 @@ def template_of(code: types.CodeType) -> Template:
     if known is None:
         if len(_templates) >= _REMEMBERED:
             _templates.clear()
-        known = _templates[id(code)] = _Shaper(symbolic.run(code)).template()
+        run = symbolic.run(code)
+        shaped = _straight(run) if len(run.blocks) == 1 else _Shaper(run).blocks()
+        known = _templates[id(code)] = _describe(run, shaped)
     return known
+
+
+def _straight(run: Symbolic) -> tuple[Block, ...]:
+    """Code without branches: nothing merges, so that only unused values have to go. (Most functions are like this.)"""
+    block = run.blocks[0]
+    unbound = {value for value, kind in enumerate(run.kinds) if kind == UNBOUND}
+    kind, returned = block.ending
+    used = {returned}
+    kept: list[Operation] = []
+    for operation in reversed(block.operations):
+        needed = not operation.droppable or operation.result in used
+        if needed and (operation.name != "CHECK_BOUND" or operation.operands[0] in unbound):
+            used.update(operation.operands)
+            kept.append(operation)
+    kept.reverse()
+    edges = (Edge(RETURN, (returned,)),) if kind == "return" else ()
+    test = "goto" if kind == "return" else kind
+    return (Block((), tuple(kept), _heads(kept), test, -1, edges, None, ()),)
+
+
+_known_heads: dict[tuple[str, type, object], bytes] = {}
+
+
+def _heads(operations: Sequence[Operation]) -> tuple[bytes, ...]:
+    """The fixed part of each operation's bytes. The same few come again and again."""
+    return tuple(
+        _known_heads.get((operation.name, type(operation.arg), operation.arg)) or _head(operation)
+        for operation in operations
+    )
+
+
+def _head(operation: Operation) -> bytes:
+    head = sized(f"{operation.name}:{operation.arg!r}".encode("utf-8", "backslashreplace"))
+    if type(operation.arg) is not tuple and len(_known_heads) < _REMEMBERED:  # (True,) and (1,) are equal, but not here
+        _known_heads[operation.name, type(operation.arg), operation.arg] = head
+    return head
 
 
 class _Shaper:
@@ -183,7 +222,8 @@ class _Shaper:
 
     # assembly
 
-    def template(self) -> Template:
+    def blocks(self) -> tuple[Block, ...]:
+        """The blocks in the order control first reaches them."""
         edges = {start: self._edges(start) for start in self.run.blocks}
         chains = self._chains(edges)
         order = self._order(edges, chains)
@@ -194,7 +234,7 @@ class _Shaper:
             if kind == CAUGHT:  # from where the handler lies to its number
                 start, at = self.run.data[value]
                 self.run.data[value] = (numbers.get(start, -1), at)
-        return _describe(self.run, blocks)
+        return blocks
 
     def _edges(self, start: int) -> tuple[str, int, tuple[Edge, ...]]:
         block = self.run.blocks[start]
@@ -297,10 +337,7 @@ class _Shaper:
         return Block(
             tuple(merge for merge in self._own_merges(start) if merge in used),
             tuple(operations),
-            tuple(
-                sized(f"{operation.name}:{operation.arg!r}".encode("utf-8", "backslashreplace"))
-                for operation in operations
-            ),
+            _heads(operations),
             test,
             value,
             tuple(self._number_edge(edge, numbers, used) for edge in ways),
@@ -322,20 +359,30 @@ class _Shaper:
 
 def _describe(run: Symbolic, blocks: tuple[Block, ...]) -> Template:
     """The template with what the code mentions by name, for those who look for it."""
+    kinds, data, constants = run.kinds, run.data, run.code.co_consts
     mentioned: dict[str, set[Any]] = {"attributes": set(), "keywords": set(), "free": set(), "global": set()}
     strings: set[str] = set()
     spreads = False
     for block in blocks:
         for operation in block.operations:
-            kind, names = _mentions(operation, run)
-            if kind:
-                mentioned[kind].update(names)
-            spreads = spreads or (operation.name == "CALL_EX" and bool(operation.arg))
+            name = operation.name
+            kind = _MENTIONS.get(name)
+            if kind is not None:
+                mentioned[kind].add(operation.arg)
+            elif name == "CALL":
+                if operation.arg:
+                    mentioned["keywords"].update(operation.arg)  # type: ignore[arg-type]
+            elif name == "LOAD_SUPER_ATTR":
+                mentioned["attributes"].add(operation.arg[0])  # type: ignore[index]
+            elif name == "CALL_EX":
+                spreads = spreads or bool(operation.arg)
+            elif name in ("STORE_CELL", "DELETE_CELL") and kinds[operation.operands[0]] == FREE:
+                mentioned["free"].add(data[operation.operands[0]])
             for value in operation.operands:
-                if run.kinds[value] == CONST and type(constant := run.code.co_consts[run.data[value]]) is str:
+                if kinds[value] == CONST and type(constant := constants[data[value]]) is str:
                     strings.add(constant)
     return Template(
-        run.code, run.kinds, run.data, blocks,
+        run.code, kinds, data, blocks,
         stored_free=frozenset(mentioned["free"]),
         stored_global=frozenset(mentioned["global"]),
         attributes=frozenset(mentioned["attributes"]),
@@ -345,17 +392,7 @@ def _describe(run: Symbolic, blocks: tuple[Block, ...]) -> Template:
     )  # fmt: skip
 
 
-def _mentions(operation: Operation, run: Symbolic) -> tuple[str, tuple[Any, ...]]:
-    """What kind of names an operation mentions, and which."""
-    name, arg = operation.name, operation.arg
-    if name in ("LOAD_ATTR", "STORE_ATTR", "DELETE_ATTR", "IMPORT_FROM"):
-        return "attributes", (arg,)
-    if name == "LOAD_SUPER_ATTR":
-        return "attributes", (arg[0],)  # type: ignore[index]
-    if name == "CALL":
-        return "keywords", arg  # type: ignore[return-value]
-    if name in ("STORE_GLOBAL", "DELETE_GLOBAL"):
-        return "global", (arg,)
-    if name in ("STORE_CELL", "DELETE_CELL") and run.kinds[operation.operands[0]] == FREE:
-        return "free", (run.data[operation.operands[0]],)
-    return "", ()
+_MENTIONS: Final = {
+    **dict.fromkeys(("LOAD_ATTR", "STORE_ATTR", "DELETE_ATTR", "IMPORT_FROM"), "attributes"),
+    **dict.fromkeys(("STORE_GLOBAL", "DELETE_GLOBAL"), "global"),
+}

@@ -1,20 +1,22 @@
 """What makes a function uncacheable, and what it shows of other functions.
 
-In: a function and its resolution. Out: refusals told to the walk, each with place and reason; features the code
-observes; and the objects whose names or annotations it may look at. The tables beside this module say what is known of
-libraries; this module only finds out what the code does with what.
+In: a function. Out: a report: refusals, each with place and reason; features the code observes; the objects whose names
+or annotations it may look at; the parameters it changes. The tables beside this module say what is known of libraries;
+this module only finds out what the code does with what. Helpers are examined on the way, because they may change what
+they are given; their reports are kept for when the walk comes to them.
 """
 
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final, Protocol
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
 from nectar.keys.atoms import ATOMS
 from nectar.keys.bytecode.operation import FREE, Operation
-from nectar.keys.exposed import Exposed, shows_anything
+from nectar.keys.exposed import shows_anything
 from nectar.keys.folding import MISSING
+from nectar.keys.origin import origin_of_function
 from nectar.keys.purity import mutators, observers, tables
 from nectar.keys.purity.facts import (
     ATTRIBUTE,
@@ -27,28 +29,10 @@ from nectar.keys.purity.facts import (
     outside,
     static_attribute,
 )
-from nectar.keys.resolve import Part, Resolution
+from nectar.keys.purity.uses import Uses
+from nectar.keys.resolve import Resolution, resolve_function
+from nectar.model.origin import APPLICATION
 from nectar.model.refusal import Refusal
-
-if TYPE_CHECKING:
-    from nectar.keys.expansion import WalkContext
-
-
-class Judge(Protocol):
-    """What the examination tells: the walk, or nobody."""
-
-    observed: frozenset[str]
-    summaries: dict[int, tuple[object, frozenset[int]]]
-
-    def observe(self, feature: str) -> None:
-        """Reached code reads a feature that is otherwise left out."""
-
-    def refuse(self, refusal: Refusal) -> None:
-        """The function cannot be cached."""
-
-    def settle(self, user: object, value: object) -> None:
-        """Whether user may use an impure object as it does has been judged."""
-
 
 _CHANGES: Final = {"STORE_SUBSCR": 1, "STORE_ATTR": 1, "DELETE_SUBSCR": 0, "DELETE_ATTR": 0}
 _FORMATS: Final = {"FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC", "CONVERT_VALUE"}
@@ -57,44 +41,53 @@ _IN_PLACE: Final = 13
 _LOADS: Final = {"LOAD_GLOBAL", "LOAD_FREE", "LOAD_ATTR", "IMPORT_FROM", "BINARY_SUBSCR", "CALL"}
 # Names that change their receiver, whatever common container it is.
 _CHANGING_METHODS: Final = frozenset().union(*(mutators.MUTATORS[kind] for kind in (list, dict, set))) - {"__init__"}
-# Roles in which a value is used without anybody looking at its name: called, asked for an attribute, compared.
+# Operations that use a value without anybody looking at its name; calls are looked at more closely.
 _SILENT: Final = {
     "LOAD_ATTR", "COMPARE_OP", "IS_OP", "CONTAINS_OP", "CHECK_EXC_MATCH", "BEFORE_WITH", "GET_ITER", "BINARY_SUBSCR",
     "FOR_ITER", "UNPACK_SEQUENCE", "STORE_SLOT", "STORE_CELL", "UNPACK_EX", "MATCH_CLASS", "RAISE", "MAKE_FUNCTION",
-    "LOAD_SUPER_ATTR", "STORE_NAME", "CHECK_BOUND",
+    "LOAD_SUPER_ATTR", "STORE_NAME", "CHECK_BOUND", "LOAD_GLOBAL", "LOAD_FREE", "CALL", "CALL_EX", *_CHANGES,
 }  # fmt: skip
 # Observers that are everywhere: they count only for what is given to them, not for the whole program.
 _COMMON_OBSERVERS: Final = frozenset({str, repr, format, ascii, getattr, vars, dir})
-_DEPTH: Final = 30  # how far helpers are followed to see whether they change an argument
+_DEPTH: Final = 30  # how far helpers are followed ahead of the walk
 
 
-def examine(function: types.FunctionType, resolution: Resolution, walk: WalkContext) -> list[object]:
-    """Tells the walk what makes a function uncacheable; returns what the function exposes."""
-    exposed: dict[int, object] = {}
-    for part in resolution.parts:
-        examination = _Examination(function, part, walk)
-        examination.run()
-        exposed.update(examination.exposed)
-        if not part.nested:
-            _refuse_changed_defaults(function, examination, walk)
-    for template, operation, name in resolution.unimportable:
-        place = _place(function, template.code, operation)
-        walk.refuse(Refusal("dynamic code", f"imports {name}, which cannot be imported now", place))
-    return [Exposed(value) for value in exposed.values()]
+@dataclass(slots=True)
+class Report:
+    """What was found out about a function."""
+
+    refusals: list[Refusal] = field(default_factory=list)
+    features: set[str] = field(default_factory=set)
+    settled: list[object] = field(default_factory=list)  # impure objects whose use here has been judged
+    exposed: dict[int, object] = field(default_factory=dict)
+    changed: set[int] = field(default_factory=set)  # parameters, by position
 
 
-def _refuse_changed_defaults(function: types.FunctionType, examination: _Examination, walk: WalkContext) -> None:
-    """A default that the function changes is state that outlives the call."""
-    code, values = function.__code__, function.__defaults__ or ()
-    by_keyword = function.__kwdefaults__ or {}
-    defaults = dict(zip(range(code.co_argcount - len(values), code.co_argcount), values, strict=True))
-    for at, name in enumerate(code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]):
-        if name in by_keyword:
-            defaults[code.co_argcount + at] = by_keyword[name]
-    for position in examination.changed & defaults.keys():
-        if type(defaults[position]) not in ATOMS and type(defaults[position]) is not tuple:
-            reason = f"changes the default of its parameter {code.co_varnames[position]}, which outlives the call"
-            walk.refuse(Refusal("mutation", reason, _place(function, code, None)))
+class Examined(NamedTuple):
+    """A function with the objects it works with, what it does with them, and the report about it."""
+
+    function: types.FunctionType
+    resolution: Resolution
+    skeleton: bytes
+    report: Report
+
+
+Known = dict[tuple[int, bool], Examined]
+
+
+def examine(
+    function: types.FunctionType, observed: frozenset[str], known: Known, *, hashing: bool = False, depth: int = 0
+) -> Examined:
+    """The report about a function of the application; from `known` if it is there.
+
+    hashing: the function is the __hash__ of a class, reached through it, so that it may use hash().
+    """
+    found = known.get((id(function), hashing))
+    if found is None:
+        resolution, skeleton = resolve_function(function, observed)
+        found = known[id(function), hashing] = Examined(function, resolution, skeleton, Report())
+        _Examination(found, known, hashing, depth).run()
+    return found
 
 
 def _place(function: types.FunctionType, code: types.CodeType, operation: Operation | None) -> str:
@@ -108,18 +101,33 @@ def _place(function: types.FunctionType, code: types.CodeType, operation: Operat
 
 
 class _Examination:
-    def __init__(self, function: types.FunctionType, part: Part, walk: Judge, depth: int = 0) -> None:
-        self.function = function
-        self.part = part
-        self.template = part.template
-        self.walk = walk
-        self.facts = Facts(part)
-        self.exposed: dict[int, object] = {}
-        self.changed: set[int] = set()  # parameters the function changes
+    def __init__(self, subject: Examined, known: Known, hashing: bool, depth: int) -> None:
+        self.function = subject[0]
+        self.resolution = subject.resolution
+        self.report = subject.report
+        self.known = known
+        self.hashing = hashing
         self.depth = depth
-        self.operation: Operation | None = None
 
     def run(self) -> None:
+        """Fills the report."""
+        facts: dict[int, Facts] = {}
+        for part in self.resolution.parts:
+            outer = facts.get(id(part.outer))
+            facts[id(part)] = self.facts = Facts(part, outer)
+            self.part = part
+            self.template = part.template
+            self.uses = Uses(self.function, self.facts)
+            self._examine_part()
+        self._changed_defaults()
+        for template, operation, name in self.resolution.unimportable:
+            reason = f"imports {name}, which cannot be imported now"
+            self.report.refusals.append(
+                Refusal("dynamic code", reason, _place(self.function, template.code, operation))
+            )
+
+    def _examine_part(self) -> None:
+        self.operation: Operation | None = None
         self._mentions()
         for block in self.template.blocks:
             for operation in block.operations:
@@ -130,25 +138,40 @@ class _Examination:
                     self._expose(self.facts.of(value))
 
     def refuse(self, kind: str, reason: str) -> None:
-        self.walk.refuse(Refusal(kind, reason, _place(self.function, self.template.code, self.operation)))
+        """Notes a reason not to cache, with the place where the examination stands."""
+        place = _place(self.function, self.template.code, self.operation)
+        self.report.refusals.append(Refusal(kind, reason, place))
+
+    def _changed_defaults(self) -> None:
+        """A default that the function changes is state that outlives the call."""
+        code, values = self.function.__code__, self.function.__defaults__ or ()
+        by_keyword = self.function.__kwdefaults__ or {}
+        defaults = dict(zip(range(code.co_argcount - len(values), code.co_argcount), values, strict=True))
+        for at, name in enumerate(code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]):
+            if name in by_keyword:
+                defaults[code.co_argcount + at] = by_keyword[name]
+        for position in sorted(self.report.changed & defaults.keys()):
+            if type(defaults[position]) not in ATOMS and type(defaults[position]) is not tuple:
+                reason = f"changes the default of its parameter {code.co_varnames[position]}, which outlives the call"
+                self.report.refusals.append(Refusal("mutation", reason, _place(self.function, code, None)))
 
     # by name
 
     def _mentions(self) -> None:
         """Names of attributes that show something of a function or class beside what it does."""
         template = self.template
-        for name in template.attributes & observers.ATTRIBUTE_FEATURES.keys():
+        for name in sorted(template.attributes & observers.ATTRIBUTE_FEATURES.keys()):
             feature = observers.ATTRIBUTE_FEATURES[name]
-            if feature == observers.REFUSE:
+            if feature != observers.REFUSE:
+                self.report.features.add(feature)
+            elif not (name == "__hash__" and self.hashing):
                 self.refuse("introspection", f"reads {name}, which shows more than what code computes")
-            else:
-                self.walk.observe(feature)
         for name in template.strings & observers.ATTRIBUTE_FEATURES.keys():
             feature = observers.ATTRIBUTE_FEATURES[name]
             if feature != observers.REFUSE:
-                self.walk.observe(feature)
+                self.report.features.add(feature)
         if template.stored_global:
-            self.walk.observe("rebinding")
+            self.report.features.add("rebinding")
 
     # by operation
 
@@ -161,18 +184,18 @@ class _Examination:
         elif name == "LOAD_ATTR":
             self._attribute(operation)
         elif name in _CHANGES:
-            self._change(
-                self.facts.of(operation.operands[_CHANGES[name]]), "assigns to" if "STORE" in name else "deletes"
-            )
-        elif name == "BINARY_OP" and isinstance(operation.arg, int) and operation.arg >= _IN_PLACE:
-            self._change_in_place(self.facts.of(operation.operands[0]))
+            verb = "assigns to" if "STORE" in name else "deletes"
+            self._change(self.facts.of(operation.operands[_CHANGES[name]]), verb)
+        elif name == "BINARY_OP":
+            if isinstance(operation.arg, int) and operation.arg >= _IN_PLACE:
+                self._change_in_place(self.facts.of(operation.operands[0]))
         elif name in ("STORE_GLOBAL", "DELETE_GLOBAL"):
             self.refuse("mutation", f"assigns to the global {operation.arg}")
         elif name in ("STORE_CELL", "DELETE_CELL"):
             self._store_cell(operation)
         elif name in _FORMATS:
             self._show_as_text(self.facts.of(operation.operands[0]))
-        if name not in _SILENT and name not in ("CALL", "CALL_EX") and name not in _CHANGES:
+        if name not in _SILENT:
             for value in operation.operands:
                 self._expose(self.facts.of(value))
 
@@ -180,7 +203,7 @@ class _Examination:
         target = operation.operands[0]
         name = self.template.data[target]
         if self.template.kinds[target] == FREE and name in self.function.__code__.co_freevars:
-            self.walk.observe("rebinding")
+            self.report.features.add("rebinding")
             self.refuse("mutation", f"assigns to the captured variable {name}")
 
     def _loaded(self, operation: Operation) -> None:
@@ -189,60 +212,22 @@ class _Examination:
         if operation.name == "LOAD_ATTR" or operation.name == "IMPORT_FROM":
             owner = self.part.known.get(operation.operands[0])
             if isinstance(owner, types.ModuleType):
-                found = tables.attribute_verdict(owner, str(operation.arg))
-                self._judge(found, value, operation)
+                self._judge(tables.attribute_verdict(owner, str(operation.arg)), value, operation.result)
                 return
-        self._judge(tables.verdict(value), value, operation)
+        self._judge(tables.verdict(value), value, operation.result)
 
-    def _judge(self, found: tables.Verdict | None, value: object, operation: Operation) -> None:
-        if found is None or self._is_folded_away(value, operation):
+    def _judge(self, found: tables.Verdict | None, value: object, at: int) -> None:
+        if found is None or self.uses.folded_away(at):
             return
-        self.walk.settle(self.function, value)
-        if value is hash and self._only_hashes_by_code(operation.result):
+        self.report.settled.append(value)
+        if value is hash and (self.hashing or self.uses.only_hashes_by_code(at) or self.uses.only_tries(at)):
             return
-        if found.unless is None or not self._only_called_well(operation.result, found.unless):
+        if value is id and self.uses.only_tells_apart(at):
+            return
+        if isinstance(value, type) and self.uses.only_asked_for(at):
+            return
+        if found.unless is None or not self.uses.only_called_well(at, found.unless):
             self.refuse(found.kind, f"uses {found.reason}")
-
-    def _is_folded_away(self, value: object, operation: Operation) -> bool:
-        """Whether every use of an impure object had a known result, such as os.environ["X"] or globals()["X"]."""
-        uses = list(self._uses(operation.result))
-        return bool(uses) and all(use.result in self.part.known or id(use) in self.part.inlined for use, _ in uses)
-
-    def _only_hashes_by_code(self, value: int) -> bool:
-        """Whether hash() is only asked of captured objects whose class computes it in code that is looked at."""
-        arguments = [
-            self.facts.of(use.operands[1]) for use, at in self._uses(value) if len(use.operands) == 2 and at == 0
-        ]
-        return len(arguments) == len(list(self._uses(value))) and all(
-            fact.kind == OBJECT and type(static_attribute(type(fact.root), "__hash__")) is types.FunctionType
-            for fact in arguments
-        )
-
-    def _uses(self, value: int) -> Iterator[tuple[Operation, int]]:
-        for block in self.template.blocks:
-            for operation in block.operations:
-                for at, operand in enumerate(operation.operands):
-                    if operand == value:
-                        yield operation, at
-            for edge in block.edges:
-                if value in edge.values:
-                    yield _ESCAPES, 0
-
-    def _only_called_well(self, value: int, condition: object) -> bool:
-        uses = list(self._uses(value))
-        return bool(uses) and all(use.name == "CALL" and at == 0 and self._is_met(use, condition) for use, at in uses)
-
-    def _is_met(self, call: Operation, condition: object) -> bool:
-        keywords: tuple[str, ...] = call.arg  # type: ignore[assignment]
-        arguments = call.operands[1:]
-        positional = arguments[: len(arguments) - len(keywords)]
-        given = None
-        if condition.position is not None and condition.position < len(positional):  # type: ignore[attr-defined]
-            given = positional[condition.position]  # type: ignore[attr-defined]
-        elif condition.keyword in keywords:  # type: ignore[attr-defined]
-            given = arguments[len(positional) + keywords.index(condition.keyword)]  # type: ignore[attr-defined]
-        present = given is not None and self.facts.of(given) != Fact(CONSTANT, None)
-        return present is condition.given  # type: ignore[attr-defined]
 
     # calls
 
@@ -263,14 +248,13 @@ class _Examination:
         features = observers.observed_by(called)
         if features:
             if not _is_common(called):
-                for feature in features:
-                    self.walk.observe(feature)
+                self.report.features |= features
             elif not arguments and "locals" in features:
-                self.walk.observe("locals")
+                self.report.features.add("locals")
         for position in mutators.changed_arguments(called):
             if position == mutators.RECEIVER:
                 self._change(Fact(OBJECT, getattr(called, "__self__", None)), "changes")
-            elif position < len(arguments):
+            elif 0 <= position < len(arguments):
                 self._change(arguments[position], "changes")
         if type(called) is types.FunctionType:
             self._give(called, arguments)
@@ -300,6 +284,8 @@ class _Examination:
 
     def _changing_keywords(self, operation: Operation, callee: Fact, arguments: list[Fact]) -> None:
         keywords: tuple[str, ...] = operation.arg  # type: ignore[assignment]
+        if not keywords:
+            return
         by_name = dict(zip(reversed(keywords), reversed(arguments), strict=False))
         for keyword in mutators.INPLACE_KEYWORDS & by_name.keys():
             if by_name[keyword] != Fact(CONSTANT, False) and callee.kind == ATTRIBUTE and callee.owner is not None:
@@ -311,8 +297,14 @@ class _Examination:
         """A function of the application is called: does it change what it is given?"""
         if not isinstance(called, types.FunctionType) or self.depth > _DEPTH or not any(map(_can_change, arguments)):
             return
-        for position in changed_parameters(called, self.walk, self.depth):
-            if position < len(arguments):
+        if origin_of_function(called) is not APPLICATION:
+            return
+        try:
+            helper = examine(called, self.resolution.observed, self.known, depth=self.depth + 1)
+        except Exception:  # the walk comes to the helper and says what is wrong with it
+            return
+        for position in sorted(helper.report.changed):
+            if 0 <= position < len(arguments):
                 self._change(arguments[position], f"hands to {called.__code__.co_qualname}(), which changes,")
 
     # changes
@@ -320,14 +312,14 @@ class _Examination:
     def _change(self, target: Fact, verb: str) -> None:
         root = outside(target)
         if root.kind == PARAMETER:
-            self.changed.add(root.number)
-        elif root.kind in (OBJECT, PARTIAL) and type(root.root) not in ATOMS:
+            self.report.changed.add(root.number)
+        elif root.kind in (OBJECT, PARTIAL) and type(root.root) not in ATOMS and not mutators.is_transient(root.root):
             self.refuse("mutation", f"{verb} {_name(root.root)} that outlives the call")
 
     def _change_in_place(self, target: Fact) -> None:
         root = outside(target)
         if root.kind == PARAMETER:
-            self.changed.add(root.number)
+            self.report.changed.add(root.number)
         elif root.kind == PARTIAL or (root.kind == OBJECT and hasattr(type(root.root), "__iadd__")):
             self.refuse("mutation", f"changes {_name(root.root)} in place, which outlives the call")
 
@@ -342,7 +334,7 @@ class _Examination:
         if found is not MISSING:
             verdict = tables.verdict(found)
             if verdict is None or (
-                verdict.unless is not None and self._only_called_well(operation.result, verdict.unless)
+                verdict.unless is not None and self.uses.only_called_well(operation.result, verdict.unless)
             ):
                 return
             self.refuse(verdict.kind, f"uses {verdict.reason}")
@@ -356,55 +348,8 @@ class _Examination:
 
     def _expose(self, fact: Fact) -> None:
         root = outside(fact)
-        if root.kind in (OBJECT, PARTIAL) and id(root.root) not in self.exposed and shows_anything(root.root):
-            self.exposed[id(root.root)] = root.root
-
-
-def changed_parameters(called: types.FunctionType, walk: Judge, depth: int) -> frozenset[int]:
-    """Positions of the parameters a function of the application changes, through its helpers too."""
-    known = walk.summaries.get(id(called))
-    if known is not None:
-        return known[1]
-    walk.summaries[id(called)] = (called, frozenset())
-    found = frozenset(_find_changed(called, walk, depth))
-    walk.summaries[id(called)] = (called, found)
-    return found
-
-
-def _find_changed(called: types.FunctionType, walk: Judge, depth: int) -> set[int]:
-    from nectar.keys import functions  # the two look at each other: a function is examined by way of its helpers
-    from nectar.keys.origin import origin_of_function
-    from nectar.model.origin import APPLICATION
-
-    if origin_of_function(called) is not APPLICATION:
-        return set()
-    try:
-        resolution = functions.resolve(called, walk.observed)[0]
-    except Exception:
-        return set()
-    examination = _Examination(called, resolution.parts[0], _Deaf(walk), depth + 1)
-    examination.run()
-    return examination.changed
-
-
-class _Deaf:
-    """Told nothing: for looking at helpers, which the real walk reaches by itself."""
-
-    def __init__(self, walk: Judge) -> None:
-        self.observed = walk.observed
-        self.summaries = walk.summaries
-
-    def observe(self, feature: str) -> None:
-        pass
-
-    def refuse(self, refusal: Refusal) -> None:
-        pass
-
-    def settle(self, user: object, value: object) -> None:
-        pass
-
-
-_ESCAPES: Final = Operation("ESCAPE", None, (), -1, 0, 0)
+        if root.kind in (OBJECT, PARTIAL) and id(root.root) not in self.report.exposed and shows_anything(root.root):
+            self.report.exposed[id(root.root)] = root.root
 
 
 def _can_change(fact: Fact) -> bool:

@@ -324,6 +324,7 @@ NEARER: Final[dict[str, dict[str, str]]] = {
     "random": {"global state": "seed setstate getstate"},
     "numpy.random": {"global state": "seed set_state get_state get_bit_generator set_bit_generator"},
     "socket": {"environment": "gethostname"},
+    "urllib.request": {"environment": "getproxies getproxies_environment proxy_bypass proxy_bypass_environment"},
 }
 
 # Objects whose every method is refused: the hidden instances behind module-level functions.

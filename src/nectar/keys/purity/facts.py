@@ -10,7 +10,8 @@ from __future__ import annotations
 import types
 from typing import Final, NamedTuple
 
-from nectar.keys.bytecode.operation import CONST, MERGE, PARAM, Operation
+from nectar.keys.bytecode.decode import parameter_names
+from nectar.keys.bytecode.operation import CONST, FREE, MERGE, PARAM, Operation
 from nectar.keys.folding import MISSING, GlobalsView
 from nectar.keys.resolve import Part
 
@@ -40,8 +41,9 @@ _IN_PLACE: Final = 13  # BINARY_OP arguments from here on are +=, -= and so on
 class Facts:
     """The facts about one part."""
 
-    def __init__(self, part: Part) -> None:
+    def __init__(self, part: Part, outer: Facts | None = None) -> None:
         self.part = part
+        self.outer = outer  # the facts about the code that makes this function, if it is an inner one
         self.template = part.template
         self._known: dict[int, Fact] = {}
         self._made_by: dict[int, Operation] = {}
@@ -67,6 +69,10 @@ class Facts:
             self._known[value] = _FRESH  # what a cycle finds
             known = self._known[value] = self._find(value)
         return known
+
+    def maker(self, value: int) -> Operation | None:
+        """The operation whose result a value is."""
+        return self._made_by.get(value)
 
     def _find(self, value: int) -> Fact:
         found = self.part.known.get(value, MISSING)
@@ -105,9 +111,21 @@ class Facts:
             return _inside(self.of(operation.operands[0]))
         if name == "LOAD_SLOT":
             return self._worst(self._stored.get(("slot", operation.arg), ()))
-        if name == "LOAD_CELL":
-            return self._worst(self._stored.get(("cell", operation.operands[0]), ()))
+        if name in ("LOAD_CELL", "LOAD_FREE"):
+            return self.in_cell(operation.operands[0])
         return _FRESH
+
+    def in_cell(self, cell: int) -> Fact:
+        """What a variable that inner functions share may hold."""
+        stored = self._worst(self._stored.get(("cell", cell), ()))
+        if stored.kind != FRESH:
+            return stored
+        data = self.template.data[cell]
+        if self.template.kinds[cell] == FREE:
+            known = self.outer is not None and data in self.part.captured
+            return self.outer.in_cell(self.part.captured[data]) if known else _FRESH  # type: ignore[union-attr, index]
+        is_parameter = not self.part.nested and data < len(parameter_names(self.template.code))  # type: ignore[operator]
+        return Fact(PARAMETER, number=data) if is_parameter else _FRESH  # type: ignore[arg-type]
 
 
 def _inside(fact: Fact) -> Fact:

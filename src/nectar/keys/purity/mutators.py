@@ -114,6 +114,9 @@ RECEIVER_READS_ZONE: Final[frozenset[str]] = frozenset({"astimezone", "timestamp
 # Methods that draw random numbers unless one of the keywords is given.
 RECEIVER_NEEDS_KEYWORD: Final[dict[str, frozenset[str]]] = {"sample": frozenset({"random_state", "seed"})}
 
+# Objects that are changed during a call and put back before it ends: guards against endless recursion.
+TRANSIENT: Final[tuple[tuple[str, str], ...]] = (("attr._compat", "repr_context"),)
+
 RECEIVER: Final = -1  # the position of what a bound method is bound to
 
 # (module, qualified name): positions of the arguments that the call changes.
@@ -184,6 +187,15 @@ def _library_mutators(base: type) -> frozenset[str]:
         if module is not None and vars(module).get(name) is base:
             return methods
     return frozenset()
+
+
+def is_transient(value: object) -> bool:
+    """Whether changes of an object do not outlive the call, because its library sees to it."""
+    for module_name, name in TRANSIENT:
+        module = sys.modules.get(module_name)
+        if isinstance(module, ModuleType) and vars(module).get(name, TRANSIENT) is value:
+            return True
+    return False
 
 
 def changed_arguments(value: object) -> tuple[int, ...]:

@@ -105,6 +105,7 @@ ATTRIBUTE_FEATURES: Final[dict[str, str]] = {
     "__dataclass_fields__": "annotations",
     **dict.fromkeys(_CODE_PARTS.split(), "code"),
     **dict.fromkeys(_REFUSED_ATTRIBUTES.split(), REFUSE),
+    "__hash__": REFUSE,  # depends on the hash seed of the process for texts, and on the address for most objects
 }
 
 

@@ -1,0 +1,122 @@
+"""What every index of the catalog does: rows in, rows out, each call one transaction.
+
+Law: a call has either happened as a whole or not at all, whatever ends the process. Decisions that depend on rows
+(may this be evicted? who computes?) are taken inside the transaction by the functions of state.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
+
+from nectar.catalog.state import Accept, Candidate, Decline, Granted, Present, Taken
+from nectar.model.entry import Entry, Job, Lease, Name, Reservation, Usage
+
+
+class Index(Protocol):
+    """The rows of a catalog."""
+
+    def lookup(self, keys: Sequence[bytes]) -> dict[bytes, Entry]:
+        """The entries of those keys that have one."""
+
+    def inquire(self, programs: Sequence[bytes]) -> dict[bytes, list[Entry]]:
+        """All entries of each program, whatever their inputs."""
+
+    def entries(self) -> Iterator[Entry]:
+        """Every entry, in the order of keys."""
+
+    def find(self, prefix: str) -> list[Entry]:
+        """Entries whose key begins with these hexadecimal digits."""
+
+    def candidates(self) -> Iterator[Candidate]:
+        """What policies may know of every entry."""
+
+    def reserve(self, asked: Reservation, now: float) -> Present | Granted | Taken:
+        """Asks to be the one who computes a key."""
+
+    def release_reservation(self, token: str) -> None:
+        """Gives a reservation back."""
+
+    def add(self, entry: Entry, lease: str, protect_for: float, now: float) -> Accept | Decline:
+        """Makes a published result visible and ends the lease under which it was written; declined files are doomed."""
+
+    def touch(self, uses: Mapping[bytes, tuple[int, float]]) -> None:
+        """Adds uses (number, time of the last) to entries."""
+
+    def count_lookups(self, counts: Mapping[bytes, int], now: float) -> None:
+        """Adds look-ups to programs, whether they have entries or not."""
+
+    def lookups(self, programs: Sequence[bytes]) -> dict[bytes, int]:
+        """How often each program has been looked up."""
+
+    def put_leases(self, leases: Iterable[Lease]) -> None:
+        """Adds leases, or prolongs those that are there."""
+
+    def drop_leases(self, tokens: Iterable[str]) -> None:
+        """Ends leases."""
+
+    def leases(self) -> list[Lease]:
+        """All leases, those that ran out included."""
+
+    def expire(self, now: float) -> int:
+        """Forgets leases and reservations that ran out; returns how many."""
+
+    def pin(self, key: bytes, pinned: bool) -> bool:
+        """Protects an entry, or no longer; False if there is no entry."""
+
+    def set_rebuildable(self, key: bytes, rebuildable: bool) -> bool:
+        """Says whether an entry could be made again; False if there is no entry."""
+
+    def evict(self, keys: Iterable[bytes], now: float, force: bool = False) -> tuple[list[Entry], dict[bytes, str]]:
+        """Dooms entries unless pinned or leased; returns those evicted, and why others stay.
+
+        force: also pinned ones (for damaged results); never leased ones.
+        """
+
+    def doomed(self) -> list[tuple[str, int]]:
+        """Locations whose files are to be deleted, and their sizes."""
+
+    def doom(self, locations: Iterable[tuple[str, int]], now: float) -> None:
+        """Says that files at these locations belong to nobody."""
+
+    def forget_doomed(self, locations: Iterable[str]) -> None:
+        """Says that the files are gone."""
+
+    def referred(self, locations: Sequence[str]) -> set[str]:
+        """Those locations that an entry, a lease or a pending deletion refers to."""
+
+    def bind(self, name: str, key: bytes, by: str, now: float) -> Name:
+        """Lets a name point to a key from now on; earlier versions stay in its history."""
+
+    def resolve(self, name: str) -> Name | None:
+        """What a name points to now."""
+
+    def names(self, prefix: str = "") -> list[Name]:
+        """All names that begin with prefix, as they are now."""
+
+    def history(self, name: str) -> list[Name]:
+        """All versions of a name, newest first."""
+
+    def unbind(self, name: str) -> bool:
+        """Forgets a name and its history; False if there was none."""
+
+    def put_recipe(self, parts: Sequence[bytes]) -> bytes:
+        """Keeps a recipe for ever, each part once however many recipes share it; returns its identity."""
+
+    def get_recipe(self, identity: bytes) -> list[bytes] | None:
+        """The parts of a recipe."""
+
+    def log(self, job: Job, most: int) -> None:
+        """Appends to the job log, which keeps at most so many."""
+
+    def jobs(self, last: int = 100) -> list[Job]:
+        """The last jobs, newest first."""
+
+    def usage(self, now: float) -> Usage:
+        """What the store holds, by the rows."""
+
+    def recount(self) -> bool:
+        """Counts the rows anew; True if the count was wrong."""
+
+    def close(self) -> None:
+        """Ends the use of the index."""

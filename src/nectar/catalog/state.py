@@ -1,0 +1,212 @@
+"""What the catalog decides: what is there and what happens come in, decisions go out. No I/O, no clock of its own.
+
+Laws: a location with a lease that has not run out is never deleted; a pinned entry is never evicted; at most one
+holder computes a key at a time, until its time is up; of two results for one key the first stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple, Protocol
+
+from nectar.model.entry import Entry, Lease, Reservation, Usage
+
+# reservations
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """The result is there already."""
+
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Granted:
+    """The caller computes the result."""
+
+    reservation: Reservation
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Somebody else computes the result: wait until then at most, or compute it as well."""
+
+    reservation: Reservation
+
+
+def reserve(
+    asked: Reservation, entry: Entry | None, standing: Reservation | None, now: float
+) -> Present | Granted | Taken:
+    """What becomes of the wish to compute a key."""
+    if entry is not None:
+        return Present(entry)
+    if standing is not None and standing.until > now and standing.token != asked.token:
+        return Taken(standing)
+    return Granted(asked)
+
+
+# new entries
+
+
+@dataclass(frozen=True, slots=True)
+class Accept:
+    """The entry becomes visible as it stands here."""
+
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Decline:
+    """The key is known; the new files are garbage."""
+
+    standing: Entry
+
+
+def add(new: Entry, standing: Entry | None, protect_for: float, now: float) -> Accept | Decline:
+    """What becomes of a result that has been published in the store."""
+    if standing is not None:
+        return Decline(standing)
+    return Accept(replace(new, created=now, used=now, protected=now + protect_for))
+
+
+# deletion
+
+
+def live(leases: Iterable[Lease], now: float) -> list[Lease]:
+    """Leases that still hold."""
+    return [lease for lease in leases if lease.until > now]
+
+
+def may_evict(entry: Entry, leases: Iterable[Lease], now: float) -> str | None:
+    """Why an entry must stay, or None if it may go."""
+    if entry.pinned:
+        return "pinned"
+    held = live(leases, now)
+    return f"in use by {held[0].holder}" if held else None
+
+
+def may_sweep(referred: bool, leases: Iterable[Lease], modified: float, grace: float, now: float) -> bool:
+    """Whether files in the store belong to nobody: no entry, no lease, and not written just now."""
+    return not referred and not live(leases, now) and modified + grace <= now
+
+
+# choice of victims
+
+
+class Candidate(NamedTuple):
+    """What a policy may know of an entry."""
+
+    key: bytes
+    size: int
+    files: int
+    seconds: float
+    hits: int
+    created: float
+    used: float
+    protected: float
+    pinned: bool
+    rebuildable: bool
+
+
+class Policy(Protocol):
+    """Suggests what goes first."""
+
+    name: str
+
+    def expendability(self, candidate: Candidate, now: float) -> float:
+        """The larger, the sooner it goes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a store may take. None: no limit.
+
+    size, files: of all results. age: seconds since last use after which an entry goes. reserve: bytes of the device
+    that stay free. target: the share of a limit that deletion goes down to, so that it does not begin again at once.
+    """
+
+    size: int | None = None
+    files: int | None = None
+    age: float | None = None
+    reserve: int | None = None
+    target: float = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What has to be freed."""
+
+    size: int = 0
+    files: int = 0
+    unused_since: float = float("-inf")
+
+    def __bool__(self) -> bool:
+        return self.size > 0 or self.files > 0 or self.unused_since > float("-inf")
+
+
+def need(budget: Budget, usage: Usage, free: int | None, now: float, coming: int = 0) -> Need:
+    """What has to be freed so that a store keeps its budget, with `coming` bytes about to be written."""
+    size = _excess(usage.total + coming, budget.size, budget.target)
+    if budget.size is not None and usage.total + coming <= budget.size:
+        size = 0
+    files = _excess(usage.files, budget.files, budget.target)
+    if budget.reserve is not None and free is not None and free - coming < budget.reserve:
+        size = max(size, budget.reserve - free + coming)
+    unused = float("-inf") if budget.age is None else now - budget.age
+    return Need(max(0, size), max(0, files), unused)
+
+
+def _excess(held: int, limit: int | None, target: float) -> int:
+    if limit is None or held <= limit:
+        return 0
+    return held - int(limit * target)
+
+
+class Victim(NamedTuple):
+    """An entry that is to go, and why."""
+
+    key: bytes
+    size: int
+    files: int
+    reason: str
+
+
+_LAST_RESORT: Final = ("useful, but the store is over its budget", "new, but nothing else is left to delete",
+                       "cannot be rebuilt, but nothing else is left to delete")  # fmt: skip
+
+
+def choose(candidates: Iterable[Candidate], wanted: Need, policy: Policy, now: float) -> list[Victim]:
+    """Entries to evict: what is too old first, then the most expendable until enough is freed.
+
+    Pinned entries never; new ones only after all others; those that cannot be rebuilt last of all. Leases are not known
+    here: whoever deletes looks at them again.
+    """
+    victims: list[Victim] = []
+    tiers: tuple[list[tuple[float, Candidate]], ...] = ([], [], [])
+    for candidate in candidates:
+        if candidate.pinned:
+            continue
+        if candidate.rebuildable and candidate.used < wanted.unused_since and candidate.protected <= now:
+            victims.append(Victim(candidate.key, candidate.size, candidate.files, "not used for too long"))
+            continue
+        tier = 2 if not candidate.rebuildable else 1 if candidate.protected > now else 0
+        tiers[tier].append((policy.expendability(candidate, now), candidate))
+    size, files = sum(victim.size for victim in victims), sum(victim.files for victim in victims)
+    for tier, reason in zip(tiers, _LAST_RESORT, strict=True):
+        if size >= wanted.size and files >= wanted.files:
+            break
+        tier.sort(key=lambda ranked: -ranked[0])
+        for _, candidate in tier:
+            if size >= wanted.size and files >= wanted.files:
+                break
+            victims.append(Victim(candidate.key, candidate.size, candidate.files, reason))
+            size += candidate.size
+            files += candidate.files
+    return victims
+
+
+def cumulative(own: float, made_from: Sequence[Entry]) -> float:
+    """Machine time of a result: its own, and that of everything reused to make it."""
+    return own + sum(entry.seconds for entry in made_from)

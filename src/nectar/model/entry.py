@@ -1,0 +1,121 @@
+"""Entry: one result that is known, where it lies and what it is worth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Kind = Literal["arrow", "object"]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The run of extents of one input that a result was computed from: first and last identity, and how many."""
+
+    first: bytes
+    last: bytes
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A result under its key.
+
+    key: 32 bytes, program and inputs. program: fingerprint of the program alone. location: name of its folder in the
+    store, or empty if the result lies inline. manifest: digest of its manifest. size, files: what it takes on disk.
+    seconds: machine time to make it from nothing, everything it was made from included. rebuildable: whether its
+    recipe and its inputs are still there to run it again. producer, signature: who made it, and the proof.
+    """
+
+    key: bytes
+    program: bytes
+    kind: Kind
+    location: str
+    manifest: bytes
+    size: int
+    files: int
+    rows: int
+    seconds: float
+    created: float
+    used: float
+    hits: int = 0
+    inline: bytes | None = None
+    pinned: bool = False
+    rebuildable: bool = True
+    recipe: bytes | None = None
+    spans: tuple[Span, ...] = ()
+    producer: str = ""
+    signature: bytes = b""
+    protected: float = 0.0  # until when a new entry is given the chance to show its use
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A promise not to delete a location before a time. size: bytes that are about to be written there."""
+
+    token: str
+    location: str
+    holder: str
+    until: float
+    size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """One holder computes a key; others may wait until it is there or the time is up."""
+
+    key: bytes
+    token: str
+    holder: str
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A path such as team/top_urls that pointed to a key from a time on. Versions count from 1."""
+
+    name: str
+    version: int
+    key: bytes
+    since: float
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a store holds. pending: bytes that leases have announced; doomed: bytes of deleted entries still on disk."""
+
+    entries: int = 0
+    size: int = 0
+    files: int = 0
+    pending: int = 0
+    doomed: int = 0
+
+    @property
+    def total(self) -> int:
+        """Bytes on disk, those about to be written included."""
+        return self.size + self.pending + self.doomed
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What one run did, for later analysis."""
+
+    at: float
+    program: bytes
+    key: bytes
+    seconds: float
+    parts: tuple[JobPart, ...] = ()
+    inputs: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class JobPart:
+    """One part of a run: what became of it."""
+
+    program: bytes
+    key: bytes
+    outcome: Literal["hit", "computed", "kept", "increment"]
+    seconds: float
+    size: int = 0
+    details: dict[str, str] = field(default_factory=dict)

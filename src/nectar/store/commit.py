@@ -1,0 +1,280 @@
+"""Commit: write aside, make durable, publish in one step.
+
+On a file system: parts into staging/, each fsynced; the manifest last; the folder fsynced and renamed into data/. On an
+object store: parts first, manifest last. Law: after a crash at any point the result is there whole, or not there;
+what is left of it is shown by `locations` and can be deleted.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Protocol
+
+import msgspec
+
+from nectar.errors import InternalError
+from nectar.model.entry import Kind
+from nectar.store.files import Files
+from nectar.store.formats import arrow, objects
+from nectar.store.layout import MANIFEST, data_folder, is_part, staging_folder
+from nectar.store.manifest import Column, Manifest, Part, Writer, digest, encode
+from nectar.store.remove import empty, remove
+from nectar.store.sinks import HashingSink, MemorySink
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A result that is there. manifest: digest of its manifest. inline: its bytes, if it lies in no folder."""
+
+    location: str
+    kind: Kind
+    manifest: bytes
+    size: int
+    files: int
+    rows: int
+    inline: bytes | None = None
+
+
+class Place(Protocol):
+    """Where a result is written."""
+
+    location: str
+
+    def begin(self) -> None:
+        """Parts can be created."""
+
+    def create(self, name: str) -> HashingSink:
+        """A new part."""
+
+    def publish(self, manifest: bytes) -> bytes | None:
+        """The result is there; its bytes if it lies inline."""
+
+    def discard(self) -> None:
+        """Nothing of it is left."""
+
+
+class Aside:
+    """On a file system: written in staging/, renamed into data/."""
+
+    def __init__(self, files: Files, location: str) -> None:
+        self._files, self.location = files, location
+        self._folder = staging_folder(location)
+        self._begun = self._renamed = False
+
+    def begin(self) -> None:
+        """The staging folder exists, and it is ours alone."""
+        _refuse_taken(self._files, self.location, (self._folder, data_folder(self.location)))
+        self._begun = True
+        self._files.make_folder(self._folder)
+
+    def create(self, name: str) -> HashingSink:
+        """A new part in the staging folder."""
+        return _hashing(self._files.create(f"{self._folder}/{name}", "part"))
+
+    def publish(self, manifest: bytes) -> bytes | None:
+        """The folder is in data/, whole and durable."""
+        self._files.put(f"{self._folder}/{MANIFEST}", manifest, "manifest")
+        self._files.sync_folder(self._folder)
+        target = data_folder(self.location)
+        parent = target.rpartition("/")[0]
+        self._files.make_folder(parent)
+        if not self._files.rename(self._folder, target, "rename into place"):
+            raise InternalError(f"the staging folder of {self.location} vanished before it was published")
+        self._renamed = True
+        self._files.sync_folder(parent)
+        return None
+
+    def discard(self) -> None:
+        """Staging folder and, if publishing failed after the rename, published folder are gone; never another's."""
+        if self._renamed:
+            remove(self._files, self.location)
+        elif self._begun:
+            empty(self._files, self._folder)
+
+
+class InPlace:
+    """On an object store: written in data/, and there once the manifest is."""
+
+    def __init__(self, files: Files, location: str) -> None:
+        self._files, self.location = files, location
+        self._folder = data_folder(location)
+        self._begun = False
+
+    def begin(self) -> None:
+        """The folder exists, where there is such a thing, and it is ours alone."""
+        _refuse_taken(self._files, self.location, (self._folder,))
+        self._begun = True
+        self._files.make_folder(self._folder)
+
+    def create(self, name: str) -> HashingSink:
+        """A new part; without a manifest it does not count."""
+        return _hashing(self._files.create(f"{self._folder}/{name}", "part"))
+
+    def publish(self, manifest: bytes) -> bytes | None:
+        """The manifest is there, and with it the result."""
+        self._files.put(f"{self._folder}/{MANIFEST}", manifest, "manifest")
+        return None
+
+    def discard(self) -> None:
+        """Manifest and parts are gone; never another's."""
+        if self._begun:
+            empty(self._files, self._folder)
+
+
+class Inline:
+    """In memory, to be kept in a row of the index."""
+
+    location = ""
+
+    def __init__(self) -> None:
+        self._parts: dict[str, MemorySink] = {}
+
+    def begin(self) -> None:
+        """Nothing is needed."""
+
+    def create(self, name: str) -> HashingSink:
+        """A new part."""
+        return self._parts.setdefault(name, MemorySink())
+
+    def publish(self, manifest: bytes) -> bytes | None:
+        """Manifest and parts in one piece; `unpacked` takes them apart."""
+        return msgspec.msgpack.encode((manifest, {name: sink.content for name, sink in self._parts.items()}))
+
+    def discard(self) -> None:
+        """Nothing is left."""
+        self._parts.clear()
+
+
+def unpacked(inline: bytes) -> tuple[bytes, dict[str, bytes]] | None:
+    """Manifest and parts of an inline result, or None if these bytes are none."""
+    try:
+        return msgspec.msgpack.decode(inline, type=tuple[bytes, dict[str, bytes]])
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+
+
+def _refuse_taken(files: Files, location: str, folders: tuple[str, ...]) -> None:
+    if any(map(files.list, folders)):
+        raise InternalError(f"{location} is taken: every attempt needs a location of its own")
+
+
+def _hashing(sink: Any) -> HashingSink:
+    assert isinstance(sink, HashingSink)
+    return sink
+
+
+def _abandon(sink: Any) -> None:
+    with suppress(OSError):  # the failure that led here says more
+        sink.abandon()
+
+
+class Staging:
+    """A result being written. A context manager: leaving it without `publish` removes everything."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._parts: list[Part] = []
+        self._name = ""
+        self._open: HashingSink | None = None
+        self._described: Manifest | None = None
+        self._published = False
+
+    def __enter__(self) -> Staging:
+        try:
+            self._place.begin()
+        except BaseException:
+            self._clean_up()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._published:
+            self._clean_up()
+
+    def write_table(self, table: Any, *, part_rows: int | None = None, compression: arrow.Compression = "auto") -> None:
+        """The table is written: from pyarrow, polars, pandas, or anything with `__arrow_c_stream__`."""
+        self._only_once()
+        writer, rows, columns = arrow.write(
+            table, self._begin_table_part, self._end, part_rows=part_rows, compression=compression
+        )
+        self._describe("arrow", writer, rows, schema=columns)
+
+    def write_object(self, value: object) -> None:
+        """The value is written as pickle, its buffers beside it."""
+        self._only_once()
+        data, buffers = objects.dump(value)
+        places, pieces = objects.laid_out(buffers)
+        self._write("object.pickle", [data])
+        if places:
+            self._write("object.buffers", pieces)
+        self._describe("object", "pickle", 0, buffers=places)
+
+    def write_bytes(self, name: str, data: Any) -> None:
+        """A part with these bytes; `Result.part(name)` gives them back."""
+        if not is_part(f"raw-{name}") or any(part.name == f"raw-{name}" for part in self._parts):
+            raise InternalError(f"{name!r} is no name for a part, or taken: use letters, digits, dots and dashes")
+        self._write(f"raw-{name}", [data])
+
+    def publish(self) -> Published:
+        """The result is there, whole and durable."""
+        if self._published or not self._parts:
+            raise InternalError(f"nothing to publish at {self._place.location or 'an inline result'}")
+        described = self._described or Manifest("object", "raw", 0, ())
+        manifest = msgspec.structs.replace(described, parts=tuple(self._parts))
+        data = encode(manifest)
+        inline = self._place.publish(data)
+        self._published = True
+        inside = inline is not None
+        return Published(
+            location=self._place.location,
+            kind=manifest.kind,
+            manifest=digest(data),
+            size=len(inline) if inline is not None else manifest.part_bytes + len(data),
+            files=0 if inside else len(manifest.parts) + 1,
+            rows=manifest.rows,
+            inline=inline,
+        )
+
+    def _only_once(self) -> None:
+        if self._described is not None or self._published:
+            raise InternalError(f"{self._place.location} has its value already: stage another location")
+
+    def _describe(
+        self,
+        kind: Kind,
+        writer: Writer,
+        rows: int,
+        schema: tuple[Column, ...] = (),
+        buffers: tuple[tuple[int, int], ...] = (),
+    ) -> None:
+        self._described = Manifest(kind, writer, rows, (), schema, buffers)
+
+    def _begin_table_part(self) -> HashingSink:
+        number = sum(part.name.startswith("table-") for part in self._parts)
+        return self._begin(f"table-{number:05d}.arrow")
+
+    def _begin(self, name: str) -> HashingSink:
+        self._name = name
+        self._open = self._place.create(name)
+        return self._open
+
+    def _end(self, sink: HashingSink) -> None:
+        written = sink.finish()
+        self._parts.append(Part(self._name, written.size, written.digest.hex()))
+        self._open = None
+
+    def _write(self, name: str, pieces: list[Any]) -> None:
+        sink = self._begin(name)
+        for piece in pieces:
+            sink.write(piece)
+        self._end(sink)
+
+    def _clean_up(self) -> None:
+        if self._open is not None:
+            _abandon(self._open)
+        with suppress(OSError):  # StoreFailure is one: what cannot be removed now is shown by `locations`
+            self._place.discard()

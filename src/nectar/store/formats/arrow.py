@@ -1,0 +1,291 @@
+"""Tables as Arrow IPC files.
+
+In: anything that is a table. Out: files of at most some hundred megabytes each, in order; and a table again. Law:
+types, rows, nulls, metadata and their order survive; a column that an Arrow file cannot hold is refused by name.
+Written through pyarrow. Through polars if pyarrow is missing or the table has integers of 128 bits, which only
+polars knows. Uncompressed files are mapped and not copied when they are read.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from nectar.errors import MissingExtraError, StoreFailure, UserError
+from nectar.store.manifest import Column, Writer
+from nectar.store.sinks import HashingSink
+
+if TYPE_CHECKING:
+    import polars as pl
+    import pyarrow as pa
+
+Compression = Literal["auto", "none", "lz4"]
+Open = Callable[[], HashingSink]  # begins the next part
+Close = Callable[[HashingSink], None]  # ends it
+
+PART_BYTES: Final = 256 << 20  # parts can be read, verified and moved beside each other; more of them only cost fsyncs
+COMPRESS_ABOVE: Final = 1 << 30  # mapping beats LZ4 at every size; above this the space matters more: decisions/0010
+_MAGIC: Final = b"ARROW1"
+ENDS: Final = 10  # bytes at each end that `broken_ends` wants to see
+
+
+def write(
+    table: Any, begin: Open, end: Close, *, part_rows: int | None, compression: Compression
+) -> tuple[Writer, int, tuple[Column, ...]]:
+    """The table is written to as many parts as it needs; who wrote it, its rows and columns."""
+    arrow = _library("pyarrow")
+    frame = _as_polars(table)
+    if frame is not None and (arrow is None or _only_polars_can(frame)):
+        return _write_polars(frame, begin, end, part_rows, compression)
+    if arrow is None:
+        return _write_polars(_to_polars(table), begin, end, part_rows, compression)
+    return _write_arrow(_batches_of(table, arrow), begin, end, part_rows, compression)
+
+
+def broken_ends(head: bytes, tail: bytes, size: int) -> str | None:
+    """What is wrong with the ends of an Arrow file, if anything: its magic words, and a footer that fits into it."""
+    if not head.startswith(_MAGIC) or not tail.endswith(_MAGIC):
+        return "it does not begin and end like an Arrow file"
+    footer = int.from_bytes(tail[-10:-6], "little", signed=True)
+    return None if 0 < footer <= size - 16 else "its footer has a length that cannot be"
+
+
+def read_arrow(views: list[Any], writer: Writer, rows: int) -> pa.Table:
+    """The table in these files. Mapped files are used in place; whoever holds the table holds the mapping."""
+    arrow = _library("pyarrow")
+    if arrow is None:
+        raise MissingExtraError("pyarrow", "arrow")
+    try:
+        tables = [arrow.ipc.open_file(arrow.py_buffer(view)).read_all() for view in views]
+        table = tables[0] if len(tables) == 1 else arrow.concat_tables(tables)
+    except arrow.ArrowNotImplementedError as error:
+        if writer == "polars":
+            raise UserError(f"Arrow has no such type ({error}): read this result with to_polars()") from error
+        raise
+    except (arrow.ArrowException, OSError, ValueError) as error:
+        raise StoreFailure(f"the parts are no Arrow files: {error}; compute the result again") from error
+    _expect(table.num_rows, rows)
+    return table
+
+
+def read_polars(views: list[Any], writer: Writer, rows: int, columns: int) -> pl.DataFrame:
+    """The frame in these files; through pyarrow where it is there and can, since it does not copy."""
+    polars = _library("polars")
+    if polars is None:
+        raise MissingExtraError("polars", "polars")
+    if columns == 0:
+        empty: pl.DataFrame = polars.DataFrame(height=rows)
+        return empty
+    if writer == "pyarrow" and _library("pyarrow") is not None:
+        mapped: pl.DataFrame = polars.from_arrow(read_arrow(views, writer, rows), rechunk=False)
+        return mapped
+    try:
+        frames = [polars.read_ipc(io.BytesIO(view)) for view in views]
+        frame: pl.DataFrame = polars.concat(frames, rechunk=False)
+    except (polars.exceptions.PolarsError, OSError) as error:
+        raise StoreFailure(f"the parts are no Arrow files: {error}; compute the result again") from error
+    _expect(frame.height, rows)
+    return frame
+
+
+def _expect(found: int, rows: int) -> None:
+    if found != rows:
+        raise StoreFailure(f"the parts have {found} rows and not {rows} as they should: compute the result again")
+
+
+def _library(name: str) -> Any:
+    # Imported by name and not by statement at the top: nothing here is needed until a table is written or read.
+    try:
+        if name == "pyarrow":
+            import pyarrow
+            import pyarrow.ipc
+
+            return pyarrow
+        import polars
+
+        return polars
+    except ImportError:
+        return None
+
+
+# Writing through pyarrow
+
+
+def _batches_of(table: Any, arrow: Any) -> tuple[Any, Iterator[Any], int | None]:
+    """Schema, batches, and bytes if they are known beforehand."""
+    pandas = sys.modules.get("pandas")
+    try:
+        if pandas is not None and isinstance(table, pandas.DataFrame):
+            table = arrow.Table.from_pandas(table)
+        elif not isinstance(table, (arrow.Table, arrow.RecordBatchReader)):
+            if not hasattr(table, "__arrow_c_stream__"):
+                raise UserError(f"{_kind(table)} is no table: keep it as an object")
+            table = arrow.table(table) if _as_polars(table) is not None else arrow.RecordBatchReader.from_stream(table)
+    except (arrow.ArrowException, ValueError, TypeError) as error:
+        if isinstance(error, UserError):
+            raise
+        raise UserError(f"{_kind(table)} cannot become an Arrow table: {error}; keep it as an object") from error
+    if isinstance(table, arrow.Table):
+        return table.schema, iter(table.to_batches()), table.nbytes
+    return table.schema, iter(table), None
+
+
+def _write_arrow(
+    source: tuple[Any, Iterator[Any], int | None],
+    begin: Open,
+    end: Close,
+    part_rows: int | None,
+    compression: Compression,
+) -> tuple[Writer, int, tuple[Column, ...]]:
+    import pyarrow as pa
+
+    schema, batches, known = source
+    rows = written = 0
+    for part in _parts(schema, batches, part_rows):
+        written += part.nbytes
+        packed = _packed(compression, written if known is None else known)
+        options = pa.ipc.IpcWriteOptions(compression="lz4" if packed else None)
+        sink = begin()
+        try:
+            with pa.ipc.new_file(pa.PythonFile(sink, "w"), schema, options=options) as writer:
+                writer.write_table(part)
+        except BaseException as error:
+            if sink.error is not None and sink.error is not error:
+                raise sink.error from error
+            if isinstance(error, pa.ArrowException):
+                raise UserError(f"this table does not fit into an Arrow file: {error}; keep it as an object") from error
+            raise
+        end(sink)
+        rows += part.num_rows
+    return "pyarrow", rows, tuple(Column(field.name, str(field.type)) for field in schema)
+
+
+def _parts(schema: Any, batches: Iterator[Any], part_rows: int | None) -> Iterator[Any]:
+    """Tables that go into one file each; at least one, so that the schema is kept."""
+    import pyarrow as pa
+
+    gathered: list[Any] = []
+    size = rows = produced = 0
+    for batch in map(_without_ballast, _cut(batches, part_rows)):
+        full = size + batch.nbytes > PART_BYTES or (part_rows is not None and rows + batch.num_rows > part_rows)
+        if gathered and full:
+            yield _part(pa.Table.from_batches(gathered, schema))
+            gathered, size, rows, produced = [], 0, 0, produced + 1
+        gathered.append(batch)
+        size, rows = size + batch.nbytes, rows + batch.num_rows
+    if gathered or not produced:
+        yield _part(pa.Table.from_batches(gathered, schema))
+
+
+def _part(table: Any) -> Any:
+    """The table with one dictionary for each column, since a file holds no more."""
+    if not any(_has(field.type, _is_dictionary) for field in table.schema):
+        return table
+    nested = any(_has(field.type, _is_dictionary) and not _is_dictionary(field.type) for field in table.schema)
+    return table.combine_chunks() if nested else table.unify_dictionaries()
+
+
+def _cut(batches: Iterator[Any], part_rows: int | None) -> Iterator[Any]:
+    for batch in batches:
+        most = batch.num_rows
+        if batch.nbytes > PART_BYTES:
+            most = max(1, batch.num_rows * PART_BYTES // batch.nbytes)
+        if part_rows is not None:
+            most = min(most, max(1, part_rows))
+        if most >= batch.num_rows:
+            yield batch
+        else:
+            for start in range(0, batch.num_rows, most):
+                yield batch.slice(start, most)
+
+
+def _without_ballast(batch: Any) -> Any:
+    """The batch with its views pointing to no more text than they show: a slice carries the text of the whole."""
+    import pyarrow as pa
+
+    solid = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+    columns = list(batch.columns)
+    changed = False
+    for position, column in enumerate(columns):
+        if column.type in solid and column.nbytes > 64 * len(column) + 4096:
+            compact = column.cast(solid[column.type])
+            if compact.nbytes + 16 * len(column) < column.nbytes * 3 // 4:
+                columns[position] = compact.cast(column.type)
+                changed = True
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema) if changed else batch
+
+
+def _has(kind: Any, wanted: Callable[[Any], bool]) -> bool:
+    if wanted(kind):
+        return True
+    storage = getattr(kind, "storage_type", None)
+    if storage is not None:
+        return _has(storage, wanted)
+    return any(_has(kind.field(position).type, wanted) for position in range(kind.num_fields))
+
+
+def _is_dictionary(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_dictionary(kind))
+
+
+def _packed(compression: Compression, size: int) -> bool:
+    return compression == "lz4" or (compression == "auto" and size > COMPRESS_ABOVE)
+
+
+# Writing through polars
+
+
+def _as_polars(table: Any) -> Any:
+    polars = sys.modules.get("polars")
+    return table if polars is not None and isinstance(table, polars.DataFrame) else None
+
+
+def _to_polars(table: Any) -> Any:
+    polars = _library("polars")
+    if polars is None:
+        raise MissingExtraError("pyarrow", "arrow")
+    if not hasattr(table, "__arrow_c_stream__"):
+        raise UserError(f"{_kind(table)} is no table that polars can read without pyarrow: keep it as an object")
+    return polars.DataFrame(table)
+
+
+def _only_polars_can(frame: Any) -> bool:
+    return any(_wide(kind) for kind in frame.schema.values())
+
+
+def _wide(kind: Any) -> bool:
+    name = type(kind).__name__ if not isinstance(kind, type) else kind.__name__
+    if name == "Object":
+        raise UserError("a column of type Object does not fit into an Arrow file: keep the frame as an object")
+    inner = [getattr(kind, "inner", None), *(field.dtype for field in getattr(kind, "fields", ()))]
+    return name in {"Int128", "UInt128"} or any(_wide(each) for each in inner if each is not None)
+
+
+def _write_polars(
+    frame: Any, begin: Open, end: Close, part_rows: int | None, compression: Compression
+) -> tuple[Writer, int, tuple[Column, ...]]:
+    _only_polars_can(frame)  # refuses what nobody can write
+    size = frame.estimated_size()
+    most = max(1, frame.height * PART_BYTES // size) if size > PART_BYTES else max(1, frame.height)
+    if part_rows is not None:
+        most = min(most, max(1, part_rows))
+    for start in range(0, max(1, frame.height), most):
+        sink = begin()
+        try:
+            packing = "lz4" if _packed(compression, size) else "uncompressed"
+            frame.slice(start, most).write_ipc(sink, compression=packing)
+        except BaseException as error:
+            if sink.error is not None and sink.error is not error:
+                raise sink.error from error
+            raise
+        end(sink)
+    columns = tuple(Column(name, str(kind)) for name, kind in frame.schema.items())
+    return "polars", frame.height, columns
+
+
+def _kind(value: object) -> str:
+    return f"a {type(value).__module__}.{type(value).__qualname__}"

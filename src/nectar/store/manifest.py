@@ -1,0 +1,94 @@
+"""The manifest: what a result consists of, written last, read first.
+
+In: bytes of a manifest. Out: a `Manifest` whose names stay inside its folder, or the reason why it is none. Its
+digest stands in the catalog, so a manifest that differs by one bit is found at every opening.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import msgspec
+from blake3 import blake3
+
+from nectar.errors import StoreFailure
+from nectar.model.entry import Kind
+from nectar.store.layout import is_part
+
+FORMAT: Final = 1  # of the manifest and of everything it describes; a reader refuses what is newer
+
+Writer = Literal["pyarrow", "polars", "pickle", "raw"]
+
+
+class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One file: its name in the folder, its length, its BLAKE3 digest in hexadecimal digits."""
+
+    name: str
+    size: int
+    blake3: str
+
+
+class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A column of a table, for people: the files themselves carry the types that count."""
+
+    name: str
+    type: str
+
+
+class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a result consists of.
+
+    writer: which library wrote the parts, since not every reader knows every type. buffers: offset and length of the
+    buffers of an object in the file beside its pickle.
+    """
+
+    kind: Kind
+    writer: Writer
+    rows: int
+    parts: tuple[Part, ...]
+    schema: tuple[Column, ...] = ()
+    buffers: tuple[tuple[int, int], ...] = ()
+    format: int = FORMAT
+
+    @property
+    def part_bytes(self) -> int:
+        """Bytes of all parts together."""
+        return sum(part.size for part in self.parts)
+
+
+class _Version(msgspec.Struct):
+    format: int
+
+
+def encode(manifest: Manifest) -> bytes:
+    """The bytes of a manifest; equal manifests have equal bytes."""
+    return msgspec.json.encode(manifest)
+
+
+def digest(data: bytes) -> bytes:
+    """The digest under which the catalog knows a manifest."""
+    return blake3(data).digest()
+
+
+def decode(data: bytes, where: str) -> Manifest | str:
+    """The manifest in these bytes, or the reason why there is none. Raises StoreFailure for a newer format."""
+    try:
+        version = msgspec.json.decode(data, type=_Version).format
+        if version > FORMAT:
+            raise StoreFailure(
+                f"the result at {where} was written by a newer version of Nectar (format {version}, this one knows "
+                f"{FORMAT}): update nectar-data, or use another store"
+            )
+        manifest = msgspec.json.decode(data, type=Manifest)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        return f"the manifest cannot be read: {error}"
+    return _inconsistency(manifest) or manifest
+
+
+def _inconsistency(manifest: Manifest) -> str | None:
+    names = [part.name for part in manifest.parts]
+    if len(set(names)) != len(names) or not all(map(is_part, names)):
+        return f"the manifest names parts that cannot be: {names[:5]}"
+    if any(part.size < 0 or len(part.blake3) != 64 for part in manifest.parts) or manifest.rows < 0:
+        return "the manifest has sizes or digests that cannot be"
+    return None

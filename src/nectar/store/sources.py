@@ -1,0 +1,127 @@
+"""Sources: parts opened for reading, which stay readable while they are open, whatever happens to their names."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, Final, Protocol
+
+from blake3 import blake3
+
+from nectar.faults import Reach
+from nectar.store.files import telling
+
+_STEP: Final = 1 << 20
+
+
+class Source(Protocol):
+    """A part opened for reading."""
+
+    size: int
+
+    def view(self) -> Any:
+        """The content as a read-only buffer, without a copy where that is possible."""
+
+    def private(self) -> Any:
+        """The content as a buffer that may be written to; nobody else sees what is written."""
+
+    def ends(self, count: int) -> tuple[bytes, bytes]:
+        """The first and the last bytes."""
+
+    def digest(self) -> bytes:
+        """BLAKE3 of the content, read now."""
+
+    def close(self) -> None:
+        """Nothing is held open any longer, except what somebody still uses."""
+
+
+class LocalSource:
+    """A file on this machine. The descriptor keeps it readable after its name is gone."""
+
+    def __init__(self, fd: int, path: str, reach: Reach) -> None:
+        self._fd, self._path, self._reach = fd, path, reach
+        self._view: Any = None
+        self.size = os.fstat(fd).st_size
+
+    def view(self) -> Any:
+        """The content, memory-mapped, read-only."""
+        if self._view is None:
+            self._view = self._map(mmap.ACCESS_READ)
+        return self._view
+
+    def private(self) -> Any:
+        """The content, memory-mapped; pages that are written to become copies."""
+        return self._map(mmap.ACCESS_COPY)
+
+    def ends(self, count: int) -> tuple[bytes, bytes]:
+        """The first and the last bytes."""
+        with telling("read", self._path):
+            self._reach("read ends of part")
+            return self._at(0, count), self._at(max(0, self.size - count), count)
+
+    def digest(self) -> bytes:
+        """BLAKE3 of the content. Read, not mapped: a device that fails is an error then and not a signal."""
+        hashed = blake3()
+        with telling("read", self._path):
+            for piece in self._pieces():
+                hashed.update(piece)
+        return hashed.digest()
+
+    def close(self) -> None:
+        """Descriptor and mapping are given back; tables and arrays that use the mapping keep it alive."""
+        if isinstance(self._view, mmap.mmap):
+            with suppress(BufferError):
+                self._view.close()
+        self._view = None
+        if self._fd >= 0:
+            fd, self._fd = self._fd, -1
+            os.close(fd)
+
+    def __del__(self) -> None:
+        self.close()
+
+    def _map(self, access: int) -> Any:
+        if self.size == 0:  # nothing cannot be mapped
+            return b""
+        with telling("map", self._path):
+            self._reach("map part")
+            return mmap.mmap(self._fd, self.size, access=access)
+
+    def _pieces(self) -> Iterator[bytes]:
+        offset = 0
+        while piece := self._at(offset, _STEP):
+            yield piece
+            offset += len(piece)
+
+    def _at(self, offset: int, count: int) -> bytes:
+        os.lseek(self._fd, offset, os.SEEK_SET)
+        return os.read(self._fd, count)
+
+
+class MemorySource:
+    """A part that is in memory: fetched from elsewhere, or inline in the index."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+        self.size = len(content)
+
+    def view(self) -> Any:
+        """The content."""
+        return self._content
+
+    def private(self) -> Any:
+        """A copy of the content."""
+        return bytearray(self._content)
+
+    def ends(self, count: int) -> tuple[bytes, bytes]:
+        """The first and the last bytes."""
+        return self._content[:count], self._content[-count:]
+
+    def digest(self) -> bytes:
+        """BLAKE3 of the content."""
+        return blake3(self._content).digest()
+
+    def close(self) -> None:
+        """Nothing: memory is given back when nobody uses it."""
