@@ -194,11 +194,11 @@ def choose(candidates: Iterable[Candidate], wanted: Need, policy: Policy, now: f
         tier = 2 if not candidate.rebuildable else 1 if candidate.protected > now else 0
         tiers[tier].append((policy.expendability(candidate, now), candidate))
     size, files = sum(victim.size for victim in victims), sum(victim.files for victim in victims)
-    for tier, reason in zip(tiers, _LAST_RESORT, strict=True):
+    for ranked, reason in zip(tiers, _LAST_RESORT, strict=True):
         if size >= wanted.size and files >= wanted.files:
             break
-        tier.sort(key=lambda ranked: -ranked[0])
-        for _, candidate in tier:
+        ranked.sort(key=lambda pair: -pair[0])
+        for _, candidate in ranked:
             if size >= wanted.size and files >= wanted.files:
                 break
             victims.append(Victim(candidate.key, candidate.size, candidate.files, reason))

@@ -23,8 +23,10 @@ HERE = Path(__file__).parent
 SOURCE = HERE.parents[2] / "src"
 PAIRS: list[dict[str, Any]] = json.loads((HERE / "pairs.json").read_text(encoding="utf-8"))
 CHANGES: list[dict[str, Any]] = json.loads((HERE / "changes.json").read_text(encoding="utf-8"))
+SLOW_TO_IMPORT = ("numpy", "pandas", "pyarrow")
 LIBRARIES = ("numpy", "pandas", "polars", "pyarrow", "attr")
 
+VERSIONS: dict[str, tuple[tuple[int, int], tuple[int, int]]] = {}
 KNOWN: dict[str, str] = {
 
 }
@@ -34,13 +36,14 @@ KNOWN_CHANGES: dict[str, str] = {
 
 
 class Workers:
-    """Two interpreters with different hash seeds, each forking a child per program."""
+    """Interpreters with different hash seeds, with and without libraries loaded, each forking a child per program."""
 
     def __init__(self) -> None:
-        self._running: dict[int, subprocess.Popen[str]] = {}
+        self._running: dict[tuple[int, bool], subprocess.Popen[str]] = {}
 
     def run(self, job: dict[str, Any], seed: int) -> dict[str, Any]:
-        worker = self._running.get(seed) or self._start(seed)
+        loaded = any(f"import {name}" in text for text in job["files"].values() for name in SLOW_TO_IMPORT)
+        worker = self._running.get((seed, loaded)) or self._start(seed, loaded)
         assert worker.stdin is not None
         assert worker.stdout is not None
         worker.stdin.write(repr(job) + "\n")
@@ -48,13 +51,13 @@ class Workers:
         found: dict[str, Any] = ast.literal_eval(worker.stdout.readline())
         return found
 
-    def _start(self, seed: int) -> subprocess.Popen[str]:
+    def _start(self, seed: int, loaded: bool) -> subprocess.Popen[str]:
         settings = dict(os.environ, PYTHONHASHSEED=str(seed), PYTHONPATH=str(SOURCE), PYTHONDONTWRITEBYTECODE="1")
-        self._running[seed] = subprocess.Popen(
-            [sys.executable, str(HERE / "worker.py")],
+        self._running[seed, loaded] = subprocess.Popen(
+            [sys.executable, str(HERE / "worker.py"), *(SLOW_TO_IMPORT if loaded else ())],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=settings,
         )  # fmt: skip
-        return self._running[seed]
+        return self._running[seed, loaded]
 
     def stop(self) -> None:
         for worker in self._running.values():
@@ -69,10 +72,14 @@ def workers() -> Any:
 
 
 def _parameters(cases: list[dict[str, Any]], known: dict[str, str]) -> list[Any]:
-    return [
-        pytest.param(case, id=case["id"], marks=[pytest.mark.xfail(strict=True, reason=known[case["id"]])] if case["id"] in known else [])
-        for case in cases
-    ]
+    return [pytest.param(case, id=case["id"], marks=_marks(case["id"], known)) for case in cases]
+
+
+def _marks(name: str, known: dict[str, str]) -> list[Any]:
+    first, last = VERSIONS.get(name, ((3, 11), (3, 99)))
+    if name not in known or not first <= sys.version_info[:2] <= last:
+        return []
+    return [pytest.mark.xfail(strict=True, reason=known[name])]
 
 
 def _skip_without_libraries(program: dict[str, str]) -> None:

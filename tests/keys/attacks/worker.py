@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import importlib.util
 import linecache
 import os
 import shutil
@@ -98,6 +99,9 @@ def answer(job: dict[str, Any], root: str) -> dict[str, Any]:
 
 def main() -> None:
     """One child a line, so that programs see nothing of each other."""
+    for library in sys.argv[1:]:  # imported once for all programs
+        if importlib.util.find_spec(library) is not None:
+            importlib.import_module(library)
     reply = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     for line in sys.stdin:

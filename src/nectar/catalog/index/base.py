@@ -52,6 +52,9 @@ class Index(Protocol):
     def put_leases(self, leases: Iterable[Lease]) -> None:
         """Adds leases, or prolongs those that are there."""
 
+    def announce(self, lease: Lease, limit: int | None, now: float) -> bool:
+        """Adds the lease of a writer if all that is and will be on disk stays within the limit; False if not."""
+
     def drop_leases(self, tokens: Iterable[str]) -> None:
         """Ends leases."""
 

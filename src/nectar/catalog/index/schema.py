@@ -19,9 +19,11 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
         "CREATE INDEX entries_by_location ON entries (location)",
         "CREATE TABLE lookups (program BLOB PRIMARY KEY, times INTEGER NOT NULL, last REAL NOT NULL)",
         """CREATE TABLE leases (
-            token TEXT PRIMARY KEY, location TEXT NOT NULL, holder TEXT NOT NULL, until REAL NOT NULL, size INTEGER NOT NULL)""",
+            token TEXT PRIMARY KEY, location TEXT NOT NULL, holder TEXT NOT NULL, until REAL NOT NULL,
+            size INTEGER NOT NULL)""",
         "CREATE INDEX leases_by_location ON leases (location)",
-        "CREATE TABLE reservations (key BLOB PRIMARY KEY, token TEXT NOT NULL, holder TEXT NOT NULL, until REAL NOT NULL)",
+        """CREATE TABLE reservations (
+            key BLOB PRIMARY KEY, token TEXT NOT NULL, holder TEXT NOT NULL, until REAL NOT NULL)""",
         "CREATE TABLE doomed (location TEXT PRIMARY KEY, size INTEGER NOT NULL, since REAL NOT NULL)",
         """CREATE TABLE names (
             name TEXT NOT NULL, version INTEGER NOT NULL, key BLOB NOT NULL, since REAL NOT NULL, by_whom TEXT NOT NULL,

@@ -1,8 +1,8 @@
 """The embedded index: one SQLite file in WAL mode, used by many processes at once.
 
-Each public call is one transaction. Writers take the lock at the start (BEGIN IMMEDIATE), so that what they read is what they
-change. Readers never wait for writers. What must survive the end of a process does; what must survive a loss of power is in the
-files of the store, whose entries may then be missing and are swept.
+Each public call is one transaction. Writers take the lock at the start (BEGIN IMMEDIATE), so that what they read is
+what they change. Readers never wait for writers. The end of a process loses nothing; a loss of power may lose the last
+entries, whose files are then swept.
 """
 
 from __future__ import annotations
@@ -14,29 +14,20 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import blake3
-import msgspec
 
 from nectar.catalog import state
+from nectar.catalog.index import rows
+from nectar.catalog.index.connection import connect, explain
 from nectar.catalog.index.schema import MIGRATIONS, VERSION
 from nectar.catalog.state import Accept, Candidate, Decline, Granted, Present, Taken
 from nectar.errors import CatalogFailure
 from nectar.faults import Reach, nowhere
-from nectar.model.entry import Entry, Job, Lease, Name, Reservation, Span, Usage
+from nectar.model.entry import Entry, Job, Lease, Name, Reservation, Usage
 
 _T = TypeVar("_T")
-_WAIT: Final = 30.0  # seconds to wait for another writer before giving up
-_BATCH: Final = 500  # placeholders in one statement; SQLite allows 32766, older builds 999
-_ENTRY: Final = (
-    "key, program, kind, location, manifest, size, files, row_count, seconds, created, used, hits, inline, pinned, "
-    "rebuildable, recipe, spans, producer, signature, protected"
-)
-_CANDIDATE: Final = "key, size, files, seconds, hits, created, used, protected, pinned, rebuildable"
-_spans = msgspec.msgpack.Decoder(tuple[Span, ...])
-_job = msgspec.msgpack.Decoder(Job)
-_pack = msgspec.msgpack.encode
 
 
 class SqliteIndex:
@@ -47,7 +38,7 @@ class SqliteIndex:
         self.read_only = read_only
         self._reach = reach
         self._lock = threading.RLock()
-        self._connection = _open(self.path, read_only)
+        self._connection = connect(self.path, read_only)
         try:
             self._prepare()
         except BaseException:
@@ -66,15 +57,17 @@ class SqliteIndex:
         if version < VERSION:
             if self.read_only:
                 raise CatalogFailure(
-                    f"the catalog {self.path} has the old format {version} and cannot be written here: open it once with "
-                    "the right to write, so that it is brought up to date"
+                    f"the catalog {self.path} has the old format {version} and cannot be written here: open it once "
+                    "with the right to write, so that it is brought up to date"
                 )
             self._translate(self._migrate)
 
     def _migrate(self) -> None:
         self._connection.execute("PRAGMA journal_mode=WAL")
         with self._writing("migrate"):
-            version = self._connection.execute("PRAGMA user_version").fetchone()[0]  # another process may have been faster
+            version = self._connection.execute("PRAGMA user_version").fetchone()[
+                0
+            ]  # another process may have been faster
             for statements in MIGRATIONS[version:]:
                 for statement in statements:
                     self._connection.execute(statement)
@@ -114,7 +107,7 @@ class SqliteIndex:
         try:
             return action()
         except sqlite3.Error as error:
-            raise CatalogFailure(_explain(error, self.path)) from error
+            raise CatalogFailure(explain(error, self.path)) from error
 
     # entries
 
@@ -132,34 +125,36 @@ class SqliteIndex:
     def _select(self, column: str, values: Sequence[bytes]) -> list[Entry]:
         def select(connection: sqlite3.Connection) -> list[Entry]:
             return [
-                _entry(row)
-                for batch in _batches(values)
-                for row in connection.execute(f"SELECT {_ENTRY} FROM entries WHERE {column} IN ({_marks(batch)})", batch)
+                rows.to_entry(row)
+                for batch in rows.batches(values)
+                for row in connection.execute(
+                    f"SELECT {rows.ENTRY} FROM entries WHERE {column} IN ({rows.marks(batch)})", batch
+                )
             ]
 
         return self._read(select)
 
     def entries(self) -> Iterator[Entry]:
         """Every entry, in the order of keys."""
-        return self._all(_ENTRY, _entry)
+        return self._all(rows.ENTRY, rows.to_entry)
 
     def candidates(self) -> Iterator[Candidate]:
         """What policies may know of every entry."""
-        return self._all(_CANDIDATE, lambda row: Candidate(*row[:8], bool(row[8]), bool(row[9])))
+        return self._all(rows.CANDIDATE, lambda row: Candidate._make((*row[:8], bool(row[8]), bool(row[9]))))
 
     def _all(self, columns: str, make: Callable[[Any], _T]) -> Iterator[_T]:
         """Every row by ranges of keys, so that no lock is held in between."""
         after = b""
         while True:
-            rows = self._read(
+            found = self._read(
                 lambda connection, after=after: connection.execute(  # type: ignore[misc]
                     f"SELECT {columns} FROM entries WHERE key > ? ORDER BY key LIMIT 10000", (after,)
                 ).fetchall()
             )
-            yield from map(make, rows)
-            if len(rows) < 10000:
+            yield from map(make, found)
+            if len(found) < 10000:
                 return
-            after = rows[-1][0]
+            after = found[-1][0]
 
     def find(self, prefix: str) -> list[Entry]:
         """Entries whose key begins with these hexadecimal digits."""
@@ -167,22 +162,25 @@ class SqliteIndex:
         low = bytes.fromhex(even)
         found = self._read(
             lambda connection: connection.execute(
-                f"SELECT {_ENTRY} FROM entries WHERE key >= ? AND key <= ? ORDER BY key", (low, low + b"\xff" * 32)
+                f"SELECT {rows.ENTRY} FROM entries WHERE key >= ? AND key <= ? ORDER BY key", (low, low + b"\xff" * 32)
             ).fetchall()
         )
-        return [entry for entry in map(_entry, found) if entry.key.hex().startswith(prefix.lower())]
+        return [entry for entry in map(rows.to_entry, found) if entry.key.hex().startswith(prefix.lower())]
 
     def add(self, entry: Entry, lease: str, protect_for: float, now: float) -> Accept | Decline:
         """Makes a published result visible and ends the lease under which it was written; declined files are doomed."""
 
         def add(connection: sqlite3.Connection) -> Accept | Decline:
-            standing = _one(connection, entry.key)
+            standing = rows.entry_of(connection, entry.key)
             decision = state.add(entry, standing, protect_for, now)
             if isinstance(decision, Accept):
-                connection.execute(f"INSERT INTO entries ({_ENTRY}) VALUES ({_marks(_ENTRY.split(','))})", _row(decision.entry))
-                _count(connection, entries=1, size=entry.size, files=entry.files)
+                connection.execute(
+                    f"INSERT INTO entries ({rows.ENTRY}) VALUES ({rows.marks(rows.ENTRY.split(','))})",
+                    rows.to_row(decision.entry),
+                )
+                rows.count(connection, entries=1, size=entry.size, files=entry.files)
             elif entry.location and entry.location != decision.standing.location:
-                _doom(connection, entry.location, entry.size, now)
+                rows.doom(connection, entry.location, entry.size, now)
             connection.execute("DELETE FROM leases WHERE token = ?", (lease,))
             connection.execute("DELETE FROM reservations WHERE key = ?", (entry.key,))
             return decision
@@ -191,27 +189,29 @@ class SqliteIndex:
 
     def touch(self, uses: Mapping[bytes, tuple[int, float]]) -> None:
         """Adds uses (number, time of the last) to entries."""
-        rows = [(number, last, last, key) for key, (number, last) in uses.items()]
+        values = [(number, last, last, key) for key, (number, last) in uses.items()]
         statement = "UPDATE entries SET hits = hits + ?, used = CASE WHEN used < ? THEN ? ELSE used END WHERE key = ?"
-        self._write("touch", lambda connection: connection.executemany(statement, rows))
+        self._write("touch", lambda connection: connection.executemany(statement, values))
 
     def count_lookups(self, counts: Mapping[bytes, int], now: float) -> None:
         """Adds look-ups to programs, whether they have entries or not."""
-        rows = [(program, number, now) for program, number in counts.items()]
+        values = [(program, number, now) for program, number in counts.items()]
         statement = (
             "INSERT INTO lookups (program, times, last) VALUES (?, ?, ?) "
             "ON CONFLICT (program) DO UPDATE SET times = lookups.times + excluded.times, last = excluded.last"
         )
-        self._write("count look-ups", lambda connection: connection.executemany(statement, rows))
+        self._write("count look-ups", lambda connection: connection.executemany(statement, values))
 
     def lookups(self, programs: Sequence[bytes]) -> dict[bytes, int]:
         """How often each program has been looked up."""
 
         def select(connection: sqlite3.Connection) -> dict[bytes, int]:
             found = dict.fromkeys(programs, 0)
-            for batch in _batches(programs):
+            for batch in rows.batches(programs):
                 found.update(
-                    connection.execute(f"SELECT program, times FROM lookups WHERE program IN ({_marks(batch)})", batch)
+                    connection.execute(
+                        f"SELECT program, times FROM lookups WHERE program IN ({rows.marks(batch)})", batch
+                    )
                 )
             return found
 
@@ -237,8 +237,12 @@ class SqliteIndex:
         """Asks to be the one who computes a key."""
 
         def reserve(connection: sqlite3.Connection) -> Present | Granted | Taken:
-            row = connection.execute("SELECT key, token, holder, until FROM reservations WHERE key = ?", (asked.key,)).fetchone()
-            decision = state.reserve(asked, _one(connection, asked.key), Reservation(*row) if row else None, now)
+            row = connection.execute(
+                "SELECT key, token, holder, until FROM reservations WHERE key = ?", (asked.key,)
+            ).fetchone()
+            decision = state.reserve(
+                asked, rows.entry_of(connection, asked.key), Reservation(*row) if row else None, now
+            )
             if isinstance(decision, Granted):
                 connection.execute("DELETE FROM reservations WHERE key = ?", (asked.key,))
                 values = (asked.key, asked.token, asked.holder, asked.until)
@@ -256,24 +260,38 @@ class SqliteIndex:
 
     def put_leases(self, leases: Iterable[Lease]) -> None:
         """Adds leases, or prolongs those that are there."""
-        rows = [(lease.token, lease.location, lease.holder, lease.until, lease.size) for lease in leases]
+        values = [(lease.token, lease.location, lease.holder, lease.until, lease.size) for lease in leases]
         statement = (
             "INSERT INTO leases (token, location, holder, until, size) VALUES (?, ?, ?, ?, ?) "
             "ON CONFLICT (token) DO UPDATE SET until = excluded.until, size = excluded.size"
         )
-        self._write("put leases", lambda connection: connection.executemany(statement, rows))
+        self._write("put leases", lambda connection: connection.executemany(statement, values))
+
+    def announce(self, lease: Lease, limit: int | None, now: float) -> bool:
+        """Adds the lease of a writer if all that is and will be on disk stays within the limit; False if not."""
+
+        def announce(connection: sqlite3.Connection) -> bool:
+            if limit is not None and rows.usage_of(connection, now).total + lease.size > limit:
+                return False
+            values = (lease.token, lease.location, lease.holder, lease.until, lease.size)
+            connection.execute(
+                "INSERT INTO leases (token, location, holder, until, size) VALUES (?, ?, ?, ?, ?)", values
+            )
+            return True
+
+        return self._write("announce", announce)
 
     def drop_leases(self, tokens: Iterable[str]) -> None:
         """Ends leases."""
-        rows = [(token,) for token in tokens]
-        self._write("drop leases", lambda connection: connection.executemany("DELETE FROM leases WHERE token = ?", rows))
+        values = [(token,) for token in tokens]
+        self._write(
+            "drop leases", lambda connection: connection.executemany("DELETE FROM leases WHERE token = ?", values)
+        )
 
     def leases(self) -> list[Lease]:
         """All leases, those that ran out included."""
         return self._read(
-            lambda connection: [
-                Lease(*row) for row in connection.execute("SELECT token, location, holder, until, size FROM leases")
-            ]
+            lambda connection: [Lease(*row) for row in connection.execute(f"SELECT {rows.LEASE} FROM leases")]
         )
 
     def expire(self, now: float) -> int:
@@ -294,20 +312,18 @@ class SqliteIndex:
             gone: list[Entry] = []
             kept: dict[bytes, str] = {}
             for key in keys:
-                entry = _one(connection, key)
+                entry = rows.entry_of(connection, key)
                 if entry is None:
                     continue
-                held = connection.execute(
-                    "SELECT token, location, holder, until, size FROM leases WHERE location = ?", (entry.location,)
-                )
+                held = connection.execute(f"SELECT {rows.LEASE} FROM leases WHERE location = ?", (entry.location,))
                 reason = state.may_evict(entry, [Lease(*row) for row in held] if entry.location else [], now)
                 if reason is not None and not (force and entry.pinned and reason == "pinned"):
                     kept[key] = reason
                     continue
                 connection.execute("DELETE FROM entries WHERE key = ?", (key,))
-                _count(connection, entries=-1, size=-entry.size, files=-entry.files)
+                rows.count(connection, entries=-1, size=-entry.size, files=-entry.files)
                 if entry.location:
-                    _doom(connection, entry.location, entry.size, now)
+                    rows.doom(connection, entry.location, entry.size, now)
                 gone.append(entry)
             return gone, kept
 
@@ -322,7 +338,7 @@ class SqliteIndex:
 
         def doom(connection: sqlite3.Connection) -> None:
             for location, size in locations:
-                _doom(connection, location, size, now)
+                rows.doom(connection, location, size, now)
 
         self._write("doom", doom)
 
@@ -334,7 +350,7 @@ class SqliteIndex:
                 row = connection.execute("SELECT size FROM doomed WHERE location = ?", (location,)).fetchone()
                 if row is not None:
                     connection.execute("DELETE FROM doomed WHERE location = ?", (location,))
-                    _count(connection, doomed=-row[0])
+                    rows.count(connection, doomed=-row[0])
 
         self._write("forget doomed", forget)
 
@@ -345,8 +361,10 @@ class SqliteIndex:
             return {
                 row[0]
                 for table in ("entries", "leases", "doomed")
-                for batch in _batches(locations)
-                for row in connection.execute(f"SELECT location FROM {table} WHERE location IN ({_marks(batch)})", batch)
+                for batch in rows.batches(locations)
+                for row in connection.execute(
+                    f"SELECT location FROM {table} WHERE location IN ({rows.marks(batch)})", batch
+                )
             }
 
         return self._read(select)
@@ -357,7 +375,7 @@ class SqliteIndex:
         """Lets a name point to a key from now on; earlier versions stay in its history."""
 
         def bind(connection: sqlite3.Connection) -> Name:
-            last = _current(connection, name)
+            last = rows.current_name(connection, name)
             if last is not None and last.key == key:
                 return last
             bound = Name(name, last.version + 1 if last else 1, key, now, by)
@@ -371,7 +389,7 @@ class SqliteIndex:
 
     def resolve(self, name: str) -> Name | None:
         """What a name points to now."""
-        return self._read(lambda connection: _current(connection, name))
+        return self._read(lambda connection: rows.current_name(connection, name))
 
     def names(self, prefix: str = "") -> list[Name]:
         """All names that begin with prefix, as they are now."""
@@ -385,13 +403,14 @@ class SqliteIndex:
 
     def history(self, name: str) -> list[Name]:
         """All versions of a name, newest first."""
-        statement = "SELECT name, version, key, since, by_whom FROM names WHERE name = ? ORDER BY version DESC"
+        statement = f"SELECT {rows.NAME} FROM names WHERE name = ? ORDER BY version DESC"
         return self._read(lambda connection: [Name(*row) for row in connection.execute(statement, (name,))])
 
     def unbind(self, name: str) -> bool:
         """Forgets a name and its history; False if there was none."""
         return self._write(
-            "unbind name", lambda connection: connection.execute("DELETE FROM names WHERE name = ?", (name,)).rowcount > 0
+            "unbind name",
+            lambda connection: connection.execute("DELETE FROM names WHERE name = ?", (name,)).rowcount > 0,
         )
 
     # recipes and jobs
@@ -407,7 +426,8 @@ class SqliteIndex:
             statement = "INSERT INTO recipe_parts (identity, content) VALUES (?, ?) ON CONFLICT (identity) DO NOTHING"
             connection.executemany(statement, packed)
             connection.execute(
-                "INSERT INTO recipes (identity, parts) VALUES (?, ?) ON CONFLICT (identity) DO NOTHING", (identity, listed)
+                "INSERT INTO recipes (identity, parts) VALUES (?, ?) ON CONFLICT (identity) DO NOTHING",
+                (identity, listed),
             )
 
         self._write("put recipe", put)
@@ -428,7 +448,7 @@ class SqliteIndex:
 
     def log(self, job: Job, most: int) -> None:
         """Appends to the job log, which keeps at most so many."""
-        content = zlib.compress(_pack(job), 1)
+        content = zlib.compress(rows.pack(job), 1)
 
         def log(connection: sqlite3.Connection) -> None:
             number = connection.execute("INSERT INTO jobs (content) VALUES (?)", (content,)).lastrowid or 0
@@ -438,32 +458,32 @@ class SqliteIndex:
 
     def jobs(self, last: int = 100) -> list[Job]:
         """The last jobs, newest first."""
-        rows = self._read(
-            lambda connection: connection.execute("SELECT content FROM jobs ORDER BY number DESC LIMIT ?", (last,)).fetchall()
+        found = self._read(
+            lambda connection: connection.execute(
+                "SELECT content FROM jobs ORDER BY number DESC LIMIT ?", (last,)
+            ).fetchall()
         )
-        return [_job.decode(zlib.decompress(row[0])) for row in rows]
+        return [rows.decode_job(zlib.decompress(row[0])) for row in found]
 
     # counts
 
     def usage(self, now: float) -> Usage:
         """What the store holds, by the rows."""
-
-        def count(connection: sqlite3.Connection) -> Usage:
-            counts = dict(connection.execute("SELECT what, number FROM counts").fetchall())
-            statement = "SELECT COALESCE(SUM(size), 0) FROM leases WHERE until > ?"
-            return Usage(pending=connection.execute(statement, (now,)).fetchone()[0], **counts)
-
-        return self._read(count)
+        return self._read(lambda connection: rows.usage_of(connection, now))
 
     def recount(self) -> bool:
         """Counts the rows anew; True if the count was wrong."""
 
         def recount(connection: sqlite3.Connection) -> bool:
-            row = connection.execute("SELECT COUNT(*), COALESCE(SUM(size), 0), COALESCE(SUM(files), 0) FROM entries").fetchone()
+            row = connection.execute(
+                "SELECT COUNT(*), COALESCE(SUM(size), 0), COALESCE(SUM(files), 0) FROM entries"
+            ).fetchone()
             doomed = connection.execute("SELECT COALESCE(SUM(size), 0) FROM doomed").fetchone()
             right = dict(zip(("entries", "size", "files", "doomed"), (*row, *doomed), strict=True))
             wrong = right != dict(connection.execute("SELECT what, number FROM counts").fetchall())
-            connection.executemany("UPDATE counts SET number = ? WHERE what = ?", [(n, what) for what, n in right.items()])
+            connection.executemany(
+                "UPDATE counts SET number = ? WHERE what = ?", [(n, what) for what, n in right.items()]
+            )
             return wrong
 
         return self._write("recount", recount)
@@ -477,100 +497,3 @@ class SqliteIndex:
         """Ends the use of the index."""
         with self._lock:
             self._connection.close()
-
-
-def _open(path: Path, read_only: bool) -> sqlite3.Connection:
-    try:
-        if not read_only:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            connection = sqlite3.connect(path, timeout=_WAIT, isolation_level=None, check_same_thread=False)
-        else:
-            connection = _open_for_reading(path)
-        connection.execute("PRAGMA synchronous=NORMAL")
-        connection.execute("PRAGMA cache_size=-65536")
-        connection.execute("PRAGMA mmap_size=1073741824")
-    except (sqlite3.Error, OSError) as error:
-        raise CatalogFailure(_explain(error, path)) from error
-    return connection
-
-
-def _open_for_reading(path: Path) -> sqlite3.Connection:
-    """A connection that never writes; where not even the helper files of WAL can be made, the file as it lies there."""
-    for mode in ("mode=ro", "immutable=1"):
-        connection = sqlite3.connect(
-            f"{path.resolve().as_uri()}?{mode}", uri=True, timeout=_WAIT, isolation_level=None, check_same_thread=False
-        )
-        try:
-            connection.execute("SELECT 1 FROM sqlite_master").fetchone()
-        except sqlite3.OperationalError:
-            connection.close()
-            if mode == "immutable=1":
-                raise
-        else:
-            break
-    return connection
-
-
-def _explain(error: BaseException, path: Path) -> str:
-    """What went wrong with the index, and what to do."""
-    text = str(error).lower()
-    for sign, advice in (
-        ("full", "the disk is full: free some space, or lower the budget (NECTAR_BUDGET) and run `nectar gc --apply`"),
-        ("locked", "another process kept it locked for too long: end that process, or try again"),
-        ("readonly", "it may only be read: check its rights, or use another folder (NECTAR_HOME)"),
-        ("unable to open", "it cannot be opened: check that its folder exists and may be written, or set NECTAR_HOME"),
-        ("not a database", "it is no catalog: move the file away, and Nectar makes a new one"),
-        ("malformed", "it is damaged: `nectar check --repair` rebuilds it from the files of the store"),
-        ("permission", "access is denied: check the rights of its folder, or set NECTAR_HOME"),
-    ):
-        if sign in text:
-            return f"the catalog {path} cannot be used: {advice} ({error})"
-    return f"the catalog {path} cannot be used: {error}"
-
-
-def _batches(values: Sequence[_T]) -> Iterator[Sequence[_T]]:
-    for start in range(0, len(values), _BATCH):
-        yield values[start : start + _BATCH]
-
-
-def _marks(values: Sequence[object]) -> str:
-    return ", ".join("?" * len(values))
-
-
-def _one(connection: sqlite3.Connection, key: bytes) -> Entry | None:
-    row = connection.execute(f"SELECT {_ENTRY} FROM entries WHERE key = ?", (key,)).fetchone()
-    return _entry(row) if row else None
-
-
-def _current(connection: sqlite3.Connection, name: str) -> Name | None:
-    statement = "SELECT name, version, key, since, by_whom FROM names WHERE name = ? ORDER BY version DESC LIMIT 1"
-    row = connection.execute(statement, (name,)).fetchone()
-    return Name(*row) if row else None
-
-
-def _doom(connection: sqlite3.Connection, location: str, size: int, now: float) -> None:
-    statement = "INSERT INTO doomed (location, size, since) VALUES (?, ?, ?) ON CONFLICT (location) DO NOTHING"
-    if connection.execute(statement, (location, size, now)).rowcount:
-        _count(connection, doomed=size)
-
-
-def _count(connection: sqlite3.Connection, **changes: int) -> None:
-    rows = [(change, what) for what, change in changes.items() if change]
-    connection.executemany("UPDATE counts SET number = number + ? WHERE what = ?", rows)
-
-
-def _entry(row: Sequence[Any]) -> Entry:
-    (key, program, kind, location, manifest, size, files, rows, seconds, created, used, hits, inline, pinned,
-     rebuildable, recipe, spans, producer, signature, protected) = row  # fmt: skip
-    return Entry(
-        key, program, kind, location, manifest, size, files, rows, seconds, created, used, hits, inline, bool(pinned),
-        bool(rebuildable), recipe, _spans.decode(spans) if spans else (), producer, signature, protected,
-    )  # fmt: skip
-
-
-def _row(entry: Entry) -> tuple[object, ...]:
-    return (
-        entry.key, entry.program, entry.kind, entry.location, entry.manifest, entry.size, entry.files, entry.rows,
-        entry.seconds, entry.created, entry.used, entry.hits, entry.inline, int(entry.pinned), int(entry.rebuildable),
-        entry.recipe, _pack(entry.spans) if entry.spans else None, entry.producer, entry.signature, entry.protected,
-    )  # fmt: skip

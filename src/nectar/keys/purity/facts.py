@@ -70,6 +70,10 @@ class Facts:
             known = self._known[value] = self._find(value)
         return known
 
+    def stored_in_slot(self, slot: object) -> list[int]:
+        """Values that are stored in a local kept in memory."""
+        return self._stored.get(("slot", slot), [])
+
     def maker(self, value: int) -> Operation | None:
         """The operation whose result a value is."""
         return self._made_by.get(value)

@@ -136,6 +136,9 @@ class Uses:
         if fact.kind == ATTRIBUTE and fact.owner is not None and fact.owner.kind == OBJECT:
             return mutators.is_transient(fact.owner.root)
         made = self.facts.maker(holder)
+        if made is not None and made.name == "LOAD_SLOT":
+            stored = self.facts.stored_in_slot(made.arg)
+            return bool(stored) and all(self._keeps_keys_to_itself(value) for value in stored)
         if made is None or not self._makes_empty(made):
             return False
         for use, at in self.of(holder):

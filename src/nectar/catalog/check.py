@@ -1,0 +1,93 @@
+"""Check: finds every disagreement between index and files, and mends it.
+
+In: a catalog. Out: findings, each with what was done about it. Mending never invents anything: an entry whose files are
+not whole is evicted, files without an entry are deleted, counts are counted anew. What is leased is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from nectar.catalog.collect import GRACE
+from nectar.catalog.service import Catalog
+
+What = Literal[
+    "damaged result", "missing result", "orphaned files", "unfinished deletion", "wrong count", "damaged index",
+    "foreign file", "lapsed lease",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is not as it should be. mended: whether it is now; foreign files are only reported."""
+
+    what: What
+    subject: str
+    detail: str
+    mended: bool
+
+
+def check(catalog: Catalog, *, repair: bool = False, thorough: bool = False, grace: float = GRACE) -> list[Finding]:
+    """All disagreements. thorough: every byte of every result is read."""
+    return [
+        *_index(catalog),
+        *_results(catalog, repair, thorough),
+        *_doomed(catalog, repair),
+        *_files(catalog, repair, grace),
+        *_leases(catalog, repair),
+        *_counts(catalog, repair),
+    ]
+
+
+def _index(catalog: Catalog) -> Iterator[Finding]:
+    sound = getattr(catalog.index, "sound", None)
+    for detail in sound() if sound is not None else ():
+        yield Finding("damaged index", "catalog", detail, False)
+
+
+def _results(catalog: Catalog, repair: bool, thorough: bool) -> Iterator[Finding]:
+    now = catalog.clock.now()
+    for entry in catalog.index.entries():
+        problems = catalog.store.examine(entry, thorough=thorough)
+        if not problems:
+            continue
+        mended = False
+        if repair:
+            gone, _ = catalog.index.evict([entry.key], now, force=True)
+            mended = bool(gone)
+        missing = all(problem.what == "missing" for problem in problems)
+        detail = "; ".join(f"{problem.part}: {problem.reason}" for problem in problems)
+        yield Finding("missing result" if missing else "damaged result", entry.key.hex(), detail, mended)
+
+
+def _doomed(catalog: Catalog, repair: bool) -> Iterator[Finding]:
+    doomed = catalog.index.doomed()
+    if repair and doomed:
+        catalog.collector.delete_doomed()
+    for location, size in doomed:
+        yield Finding("unfinished deletion", location, f"{size} bytes were to be deleted", repair)
+
+
+def _files(catalog: Catalog, repair: bool, grace: float) -> Iterator[Finding]:
+    for found in catalog.store.locations():
+        if found.foreign:
+            yield Finding("foreign file", found.location, "not written by Nectar, and left alone", False)
+    swept = catalog.collector.sweep(apply=repair, grace=grace)
+    for location in swept.swept:
+        yield Finding("orphaned files", location, "no entry and no lease refers to them", repair)
+
+
+def _leases(catalog: Catalog, repair: bool) -> Iterator[Finding]:
+    now = catalog.clock.now()
+    lapsed = [lease for lease in catalog.index.leases() if lease.until <= now]
+    if repair:
+        catalog.index.expire(now)
+    for lease in lapsed:
+        yield Finding("lapsed lease", lease.location, f"of {lease.holder}", repair)
+
+
+def _counts(catalog: Catalog, repair: bool) -> Iterator[Finding]:
+    if repair and catalog.index.recount():
+        yield Finding("wrong count", "usage", "the totals did not fit the rows", True)
