@@ -22,9 +22,7 @@ SAMPLES = [
     math.nan, QUIET, 1j, -1j, complex(0.0, -0.0), complex(-0.0, 0.0), 0j, "", "0", "a", "ab", "\ud800", "\udc80", "é",
     "e\u0301", b"", b"0", b"a", ..., NotImplemented, datetime.date(2020, 1, 1), datetime.date(2020, 1, 2),
     datetime.timedelta(0), datetime.timedelta(1), datetime.timedelta(seconds=1), datetime.timedelta(microseconds=1),
-    fractions.Fraction(1, 2), fractions.Fraction(1), range(0), range(1), range(0, 1, 2), range(5, 5),
-    pathlib.PurePosixPath("a"), pathlib.PureWindowsPath("a"), pathlib.PosixPath("a"), pathlib.PurePosixPath("a/b"),
-    uuid.UUID(int=1), uuid.UUID(int=2), uuid.UUID(int=1, is_safe=uuid.SafeUUID.safe),
+    range(0), range(1), range(0, 1, 2), range(5, 5),
 ]  # fmt: skip
 
 

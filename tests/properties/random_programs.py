@@ -33,9 +33,10 @@ class Node:
 class Maker:
     """Makes functions from a source of randomness."""
 
-    def __init__(self, random: Random, generator: bool = False) -> None:
+    def __init__(self, random: Random, generator: bool = False, anonymous: bool = False) -> None:
         self.random = random
         self.generator = generator
+        self.anonymous = anonymous  # makes no functions and no texts, in which names of functions would show
         self.calls = 0
 
     def name(self) -> str:
@@ -54,8 +55,9 @@ class Maker:
         if pick < 0.7:
             return self.call()
         if pick < 0.9:
-            return f"({self.expression(depth - 1)} {self.random.choice(OPERATORS)} {self.expression(depth - 1)})"
-        return self.random.choice(
+            operator = self.random.choice(OPERATORS[:-1] if self.anonymous else OPERATORS)  # % may make a text
+            return f"({self.expression(depth - 1)} {operator} {self.expression(depth - 1)})"
+        found = self.random.choice(
             (
                 f"({self.name()} if {self.expression(depth - 1)} else {self.expression(depth - 1)})",
                 f"(not {self.expression(depth - 1)})",
@@ -71,6 +73,7 @@ class Maker:
                 f"f'{{{self.name()}}}:{{{self.name()}!r}}'",
             )
         )
+        return self.name() if self.anonymous and ("lambda" in found or found.startswith("f'")) else found
 
     def block(self, depth: int, loop: bool, size: int = 3) -> list[Node]:
         return [self.statement(depth, loop) for _ in range(self.random.randint(1, size))]
@@ -83,9 +86,13 @@ class Maker:
         if loop:
             kinds += ["break", "continue"] * 2
         if depth:
-            kinds += ["if"] * 3 + ["while"] * 2 + ["for"] * 2 + ["try"] * 4 + ["finally"] * 2 + ["with"] * 2 + ["def"] * 2
+            kinds += (
+                ["if"] * 3 + ["while"] * 2 + ["for"] * 2 + ["try"] * 4 + ["finally"] * 2 + ["with"] * 2 + ["def"] * 2
+            )
             kinds += ["match"]
         kind = random.choice(kinds)
+        if kind == "def" and self.anonymous:
+            kind = "call"
         deeper = depth - 1
         if kind in ("assign", "aug"):
             return Node(kind, [self.name(), self.expression()], [])
@@ -104,11 +111,23 @@ class Maker:
         if kind in ("break", "continue"):
             return Node(kind, [], [])
         if kind == "if":
-            return Node(kind, [self.expression()], [self.block(deeper, loop), self.block(deeper, loop) if random.random() < 0.5 else []])
+            return Node(
+                kind,
+                [self.expression()],
+                [self.block(deeper, loop), self.block(deeper, loop) if random.random() < 0.5 else []],
+            )
         if kind == "while":
-            return Node(kind, [self.call()], [self.block(deeper, True), self.block(deeper, loop, 1) if random.random() < 0.3 else []])
+            return Node(
+                kind,
+                [self.call()],
+                [self.block(deeper, True), self.block(deeper, loop, 1) if random.random() < 0.3 else []],
+            )
         if kind == "for":
-            return Node(kind, [self.name(), self.name()], [self.block(deeper, True), self.block(deeper, loop, 1) if random.random() < 0.3 else []])
+            return Node(
+                kind,
+                [self.name(), self.name()],
+                [self.block(deeper, True), self.block(deeper, loop, 1) if random.random() < 0.3 else []],
+            )
         if kind == "try":
             handlers = random.randint(1, 2)
             names = [random.choice(ERRORS) for _ in range(handlers)]
@@ -122,8 +141,12 @@ class Maker:
         if kind == "with":
             return Node(kind, [self.call(), self.name() if random.random() < 0.5 else ""], [self.block(deeper, loop)])
         if kind == "match":
-            return Node(kind, [self.expression(1), self.name(), self.name()], [self.block(deeper, loop, 2) for _ in range(4)])
-        return Node("def", [self.name(), self.name(), random.choice(("", "nonlocal"))], [self.block(min(deeper, 1), False, 2)])
+            return Node(
+                kind, [self.expression(1), self.name(), self.name()], [self.block(deeper, loop, 2) for _ in range(4)]
+            )
+        return Node(
+            "def", [self.name(), self.name(), random.choice(("", "nonlocal"))], [self.block(min(deeper, 1), False, 2)]
+        )
 
     def function(self) -> list[Node]:
         return self.block(3, False, 4) + [Node("return", [self.expression()], [])]
@@ -169,7 +192,9 @@ def _lines(node: Node, pad: str, depth: int) -> str:
     if kind == "while":
         return f"{pad}while {words[0]}:\n{inner(0)}" + (f"{pad}else:\n{inner(1)}" if node.blocks[1] else "")
     if kind == "for":
-        return f"{pad}for {words[0]} in (1, {words[1]}):\n{inner(0)}" + (f"{pad}else:\n{inner(1)}" if node.blocks[1] else "")
+        return f"{pad}for {words[0]} in (1, {words[1]}):\n{inner(0)}" + (
+            f"{pad}else:\n{inner(1)}" if node.blocks[1] else ""
+        )
     if kind == "try":
         errors, bound = words
         text = f"{pad}try:\n{inner(0)}"
@@ -184,7 +209,8 @@ def _lines(node: Node, pad: str, depth: int) -> str:
         return f"{pad}with t.manage({words[0]}){' as ' + words[1] if words[1] else ''}:\n{inner(0)}"
     if kind == "match":
         return (
-            f"{pad}match {words[0]}:\n{pad}    case [{words[1]}, {words[2]}] if {words[1]}:\n{text_of(node.blocks[0], depth + 2)}"
+            f"{pad}match {words[0]}:\n"
+            f"{pad}    case [{words[1]}, {words[2]}] if {words[1]}:\n{text_of(node.blocks[0], depth + 2)}"
             f"{pad}    case [1, *{words[2]}] | [2, *{words[2]}]:\n{text_of(node.blocks[1], depth + 2)}"
             f"{pad}    case int({words[1]}) | {words[1]} if t(90):\n{text_of(node.blocks[2], depth + 2)}"
             f"{pad}    case {words[2]}:\n{text_of(node.blocks[3], depth + 2)}"
@@ -300,7 +326,7 @@ def _padded(word: str) -> str:
 
 
 def _spaced(symbol: str) -> str:
-    return f"\0{symbol}\0" if symbol[0].isalnum() else f" {symbol} " if False else symbol
+    return f"\0{symbol}\0" if symbol[0].isalnum() else symbol
 
 
 def _leave(block: list[Node], at: int, random: Random, tree: list[Node]) -> bool:

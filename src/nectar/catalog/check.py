@@ -12,6 +12,7 @@ from typing import Literal
 
 from nectar.catalog.collect import GRACE
 from nectar.catalog.service import Catalog
+from nectar.model.entry import Entry
 
 What = Literal[
     "damaged result", "missing result", "orphaned files", "unfinished deletion", "wrong count", "damaged index",
@@ -35,8 +36,8 @@ def check(catalog: Catalog, *, repair: bool = False, thorough: bool = False, gra
         *_index(catalog),
         *_results(catalog, repair, thorough),
         *_doomed(catalog, repair),
-        *_files(catalog, repair, grace),
         *_leases(catalog, repair),
+        *_files(catalog, repair, grace),
         *_counts(catalog, repair),
     ]
 
@@ -51,15 +52,18 @@ def _results(catalog: Catalog, repair: bool, thorough: bool) -> Iterator[Finding
     now = catalog.clock.now()
     for entry in catalog.index.entries():
         problems = catalog.store.examine(entry, thorough=thorough)
-        if not problems:
+        if not problems or not _still_there(catalog, entry):
             continue
-        mended = False
-        if repair:
-            gone, _ = catalog.index.evict([entry.key], now, force=True)
-            mended = bool(gone)
+        mended = repair and catalog.index.lose(entry, now)
         missing = all(problem.what == "missing" for problem in problems)
         detail = "; ".join(f"{problem.part}: {problem.reason}" for problem in problems)
         yield Finding("missing result" if missing else "damaged result", entry.key.hex(), detail, mended)
+
+
+def _still_there(catalog: Catalog, entry: Entry) -> bool:
+    """Whether the entry was not evicted while it was being looked at."""
+    now = catalog.index.lookup([entry.key]).get(entry.key)
+    return now is not None and now.location == entry.location
 
 
 def _doomed(catalog: Catalog, repair: bool) -> Iterator[Finding]:
@@ -89,5 +93,5 @@ def _leases(catalog: Catalog, repair: bool) -> Iterator[Finding]:
 
 
 def _counts(catalog: Catalog, repair: bool) -> Iterator[Finding]:
-    if repair and catalog.index.recount():
-        yield Finding("wrong count", "usage", "the totals did not fit the rows", True)
+    if catalog.index.recount(apply=repair):
+        yield Finding("wrong count", "usage", "the totals did not fit the rows", repair)

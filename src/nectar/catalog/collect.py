@@ -16,7 +16,9 @@ from nectar.catalog import state
 from nectar.catalog.index.base import Index
 from nectar.catalog.state import Budget, Candidate, Need, Policy, Victim
 from nectar.clock import Clock
+from nectar.errors import StoreFailure
 from nectar.model.entry import Entry, Lease
+from nectar.store.layout import key_of
 from nectar.store.remove import Found
 from nectar.store.store import Store
 
@@ -52,9 +54,9 @@ class Collector:
         return state.need(self.budget, self.index.usage(now), free, now, coming)
 
     def plan(self, coming: int = 0, everything: bool = False) -> list[Victim]:
-        """What would be evicted now, without looking at leases."""
+        """What would be evicted now; what is in use is left out."""
         now = self.clock.now()
-        candidates = self.index.candidates()
+        candidates = self._not_leased(self.index.candidates())
         if everything:
             return [Victim(each.key, each.size, each.files, "asked for") for each in candidates if not each.pinned]
         wanted = self.needed(coming)
@@ -78,14 +80,8 @@ class Collector:
 
     def _not_leased(self, candidates: Iterable[Candidate]) -> Iterator[Candidate]:
         """Leaves out what is in use, so that something else is chosen in its place."""
-        now = self.clock.now()
-        held = {lease.location for lease in state.live(self.index.leases(), now)}
-        if not held:
-            yield from candidates
-            return
-        for batch in _batches(candidates, 1000):
-            entries = self.index.lookup([each.key for each in batch])
-            yield from (each for each in batch if each.key in entries and entries[each.key].location not in held)
+        held = {key_of(lease.location) for lease in state.live(self.index.leases(), self.clock.now())}
+        return (each for each in candidates if each.key not in held)
 
     def evict(self, victims: Iterable[Victim], done: Collected | None = None) -> bool:
         """Evicts entries and deletes their files; True if anything went."""
@@ -108,10 +104,19 @@ class Collector:
         return done
 
     def _delete(self, locations: list[str], done: Collected) -> None:
+        """Deletes files and forgets about them; one that cannot be deleted does not keep the others."""
+        deleted: list[str] = []
+        failures: list[StoreFailure] = []
         for location in locations:
-            done.freed += self.store.delete(location)
-        if locations:
-            self.index.forget_doomed(locations)
+            try:
+                done.freed += self.store.delete(location)
+                deleted.append(location)
+            except StoreFailure as failure:
+                failures.append(failure)
+        if deleted:
+            self.index.forget_doomed(deleted)
+        if failures:
+            raise failures[0]
 
     def sweep(self, apply: bool = True, grace: float = GRACE) -> Collected:
         """Deletes what lies in the store and belongs to nobody: mark by the rows, sweep by the files."""
@@ -132,10 +137,11 @@ class Collector:
 
     def _orphans(self, batch: list[Found], now: float, grace: float) -> list[Found]:
         ours = [found for found in batch if not found.foreign]
-        referred = self.index.referred([found.location for found in ours])
         leases: dict[str, list[Lease]] = {}
         for lease in self.index.leases():
             leases.setdefault(lease.location, []).append(lease)
+        # After the leases: what had none a moment ago, and will become an entry, is one by now.
+        referred = self.index.referred([found.location for found in ours])
         return [
             found
             for found in ours

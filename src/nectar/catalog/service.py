@@ -12,22 +12,26 @@ import socket
 import threading
 import uuid
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from nectar.catalog import state
 from nectar.catalog.collect import Collector
 from nectar.catalog.index.base import Index
-from nectar.catalog.state import Accept, Granted, Present, Taken
+from nectar.catalog.state import Accept, Granted, Lapsed, Present, Taken
 from nectar.clock import Clock
-from nectar.errors import StoreFailure
+from nectar.errors import CatalogFailure, EnvironmentFailure, UserError
 from nectar.model.entry import Entry, Job, Lease, Name, Reservation, Span, Usage
+from nectar.store.commit import Published
 from nectar.store.estimate import estimate
 from nectar.store.read import Damaged, Gone, Problem, Result
 from nectar.store.store import Store
 
 _log: Final = logging.getLogger("nectar.catalog")
 _WRITING: Final = 3600.0  # seconds a writer's lease lasts; longer writes renew it
+_ATTEMPTS: Final = 3  # to announce a result: others may take the room that was made for it
+_MANIFEST: Final = 1024  # bytes; what an inline result takes besides its content
 _FLUSH_AFTER: Final = 256  # uses and look-ups gathered before they are written down
 _FLUSH_EVERY: Final = 5.0  # seconds
 
@@ -52,6 +56,22 @@ class NotKept:
     """The result is not kept, and why. The caller has it all the same."""
 
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """What is known of a result besides its value."""
+
+    key: bytes
+    program: bytes
+    seconds: float
+    made_from: Sequence[Entry]
+    spans: tuple[Span, ...]
+    recipe: bytes | None
+    rebuildable: bool
+
+
+_NO_ROOM: Final = NotKept("there is no room for it within the budget of the store and the reserve of the disk")
 
 
 class Catalog:
@@ -122,9 +142,9 @@ class Catalog:
         self._lose(entry, f"{problem.reason} ({problem.part})")
 
     def _lose(self, entry: Entry, reason: str) -> None:
-        _log.warning("the result %s is lost and will be computed anew when asked for: %s", entry.key.hex()[:12], reason)
-        if not self.read_only:
-            self.index.evict([entry.key], self.clock.now(), force=True)
+        # What is no longer known was evicted by somebody, and that is no loss.
+        if self.read_only or self.index.lose(entry, self.clock.now()):
+            _log.warning("the result %s is lost and computed anew when asked for: %s", entry.key.hex()[:12], reason)
 
     # computing once
 
@@ -152,78 +172,114 @@ class Catalog:
         recipe: bytes | None = None,
         rebuildable: bool = True,
     ) -> Kept | NotKept:
-        """Keeps a result under its key. Whatever goes wrong with the store, the caller goes on without it."""
+        """Keeps a result under its key. Whatever goes wrong with store or catalog, the caller goes on without it."""
         if self.read_only:
             return NotKept("the store may only be read")
-        size = estimate(value)
+        known = _Origin(key, program, seconds, made_from, spans, recipe, rebuildable)
         try:
-            if size <= self._inline:
-                return self._add(
-                    self._stage_inline(value, table), key, program, "", seconds, made_from, spans, recipe, rebuildable
-                )
-            location = self.store.new_location(key)
-            lease = Lease(uuid.uuid4().hex, location, self.holder, self.clock.now() + _WRITING, size)
-            if not self._make_room(lease):
-                return NotKept("there is no room for it within the budget of the store")
-            try:
-                with self.store.stage(location) as staging:
-                    staging.write_table(value) if table else staging.write_object(value)
-                    published = staging.publish()
-            except BaseException:
-                self.index.drop_leases([lease.token])
-                raise
-            return self._add(published, key, program, lease.token, seconds, made_from, spans, recipe, rebuildable)
-        except StoreFailure as failure:
+            kept = self._keep(known, value, table)
+        except (EnvironmentFailure, UserError) as failure:
             _log.warning("a result could not be kept: %s", failure)
             return NotKept(str(failure))
+        if isinstance(kept, Kept):
+            self._settle()
+        return kept
 
-    def _stage_inline(self, value: Any, table: bool) -> Any:
+    def _settle(self) -> None:
+        """Makes room afterwards if a result took more than it was thought to take."""
+        try:
+            if self.collector.needed().pressing:
+                self.collector.enforce()
+        except EnvironmentFailure as failure:
+            _log.warning("the budget of the store could not be kept: %s", failure)
+
+    def _keep(self, known: _Origin, value: Any, table: bool) -> Kept | NotKept:
+        size = estimate(value)
+        if self._inline > 0 and size <= self._inline:
+            inside = self._stage_inline(value, table)
+            # Not every object shows how much it holds.
+            if inside.size <= 2 * self._inline + _MANIFEST:
+                return self._add(inside, known, "") if self._has_room(inside.size) else _NO_ROOM
+            size = inside.size
+        location = self.store.new_location(known.key)
+        lease = Lease(uuid.uuid4().hex, location, self.holder, self.clock.now() + _WRITING, size)
+        if not self._make_room(lease):
+            return _NO_ROOM
+        try:
+            with self.store.stage(location) as staging:
+                staging.write_table(value) if table else staging.write_object(value)
+                published = staging.publish()
+        except BaseException:
+            self.index.drop_leases([lease.token])
+            raise
+        try:
+            return self._add(published, known, lease.token)
+        except CatalogFailure:
+            self._undo(lease, known.key)
+            raise
+
+    def _undo(self, lease: Lease, key: bytes) -> None:
+        """Takes back files whose row could not be written, if it is certain that it was not."""
+        with suppress(EnvironmentFailure):  # then they are swept when the lease is over
+            standing = self.index.lookup([key]).get(key)
+            if standing is None or standing.location != lease.location:
+                self.store.delete(lease.location)
+                self.index.drop_leases([lease.token])
+
+    def _stage_inline(self, value: Any, table: bool) -> Published:
         with self.store.stage_inline() as staging:
             staging.write_table(value) if table else staging.write_object(value)
             return staging.publish()
 
-    def _make_room(self, lease: Lease) -> bool:
-        """Announces what is about to be written, after evicting what is worth less, if it must be."""
+    def _has_room(self, size: int) -> bool:
+        """Whether so many bytes fit, after evicting what is worth less, if it must be."""
         limit = self.collector.budget.size
-        for attempt in range(2):
-            if not self.collector.needed(lease.size) and self.index.announce(lease, limit, self.clock.now()):
-                return True
-            if attempt == 0:
-                self.collector.enforce(lease.size)
-        return self.index.announce(lease, limit, self.clock.now())
+        if limit is not None and size > limit:
+            return False  # nothing that could be evicted would be enough
+        if self.collector.needed(size).pressing:
+            self.collector.enforce(size)
+            return not self.collector.needed(size).pressing
+        return True
 
-    def _add(
-        self, published: Any, key: bytes, program: bytes, token: str, seconds: float, made_from: Sequence[Entry],
-        spans: tuple[Span, ...], recipe: bytes | None, rebuildable: bool,
-    ) -> Kept | NotKept:  # fmt: skip
+    def _make_room(self, lease: Lease) -> bool:
+        """Announces what is about to be written, once there is room for it."""
+        limit = self.collector.budget.size
+        return any(
+            self._has_room(lease.size) and self.index.announce(lease, limit, self.clock.now()) for _ in range(_ATTEMPTS)
+        )
+
+    def _add(self, published: Published, known: _Origin, token: str) -> Kept | NotKept:
         now = self.clock.now()
         entry = Entry(
-            key, program, published.kind, published.location, published.manifest, published.size, published.files,
-            published.rows, state.cumulative(seconds, made_from), now, now, inline=published.inline,
-            rebuildable=rebuildable, recipe=recipe, spans=spans, producer=self.holder,
+            known.key, known.program, published.kind, published.location, published.manifest, published.size,
+            published.files, published.rows, state.cumulative(known.seconds, known.made_from), now, now,
+            inline=published.inline, rebuildable=known.rebuildable, recipe=known.recipe, spans=known.spans,
+            producer=self.holder,
         )  # fmt: skip
         decision = self.index.add(entry, token, self._protect, now)
         if isinstance(decision, Accept):
             return Kept(decision.entry)
         if entry.location:
             self.collector.delete_doomed()
+        if isinstance(decision, Lapsed):
+            return NotKept("writing it took longer than its lease lasted")
         return Kept(decision.standing)
 
     # leases, pins, names, recipes, jobs
 
     def lease(self, entries: Iterable[Entry], seconds: float) -> list[Lease]:
-        """Promises that these results are not deleted for so long."""
+        """Promises that these results are not deleted for so long; none for those that are gone already."""
         until = self.clock.now() + seconds
-        leases = [Lease(uuid.uuid4().hex, entry.location, self.holder, until) for entry in entries if entry.location]
-        self.index.put_leases(leases)
-        return leases
+        return self.index.put_leases(
+            [Lease(uuid.uuid4().hex, entry.location, self.holder, until) for entry in entries if entry.location]
+        )
 
     def renew(self, leases: Iterable[Lease], seconds: float) -> list[Lease]:
-        """Prolongs leases from now on."""
+        """Prolongs leases from now on; returns those that hold."""
         until = self.clock.now() + seconds
-        renewed = [Lease(lease.token, lease.location, lease.holder, until, lease.size) for lease in leases]
-        self.index.put_leases(renewed)
-        return renewed
+        return self.index.put_leases(
+            [Lease(lease.token, lease.location, lease.holder, until, lease.size) for lease in leases]
+        )
 
     def end(self, leases: Iterable[Lease]) -> None:
         """Gives leases back."""
@@ -254,7 +310,14 @@ class Catalog:
     def _flush_if_due(self) -> None:
         late = self.clock.now() - self._flushed >= _FLUSH_EVERY
         if late or len(self._uses) + len(self._counts) >= _FLUSH_AFTER:
+            self._try_to_flush()
+
+    def _try_to_flush(self) -> None:
+        """Nobody who only looks up or opens fails because uses could not be written down."""
+        try:
             self.flush()
+        except CatalogFailure as failure:
+            _log.warning("uses and look-ups could not be written down: %s", failure)
 
     def flush(self) -> None:
         """Writes down uses and look-ups gathered so far."""
@@ -271,8 +334,6 @@ class Catalog:
 
     def close(self) -> None:
         """Writes everything down and ends the use of index and store."""
-        try:
-            self.flush()
-        finally:
-            self.store.close()
-            self.index.close()
+        self._try_to_flush()
+        self.store.close()
+        self.index.close()

@@ -64,10 +64,17 @@ class Decline:
     standing: Entry
 
 
-def add(new: Entry, standing: Entry | None, protect_for: float, now: float) -> Accept | Decline:
-    """What becomes of a result that has been published in the store."""
+@dataclass(frozen=True, slots=True)
+class Lapsed:
+    """The lease under which the result was written ran out: its files may be gone, and are garbage if they are not."""
+
+
+def add(new: Entry, standing: Entry | None, held: bool, protect_for: float, now: float) -> Accept | Decline | Lapsed:
+    """What becomes of a result that has been published in the store. held: its writer's lease is still known."""
     if standing is not None:
         return Decline(standing)
+    if not held:
+        return Lapsed()
     return Accept(replace(new, created=now, used=now, protected=now + protect_for))
 
 
@@ -142,8 +149,13 @@ class Need:
     files: int = 0
     unused_since: float = float("-inf")
 
+    @property
+    def pressing(self) -> bool:
+        """Whether a limit is passed; age alone can wait for the next pass."""
+        return self.size > 0 or self.files > 0
+
     def __bool__(self) -> bool:
-        return self.size > 0 or self.files > 0 or self.unused_since > float("-inf")
+        return self.pressing or self.unused_since > float("-inf")
 
 
 def need(budget: Budget, usage: Usage, free: int | None, now: float, coming: int = 0) -> Need:

@@ -1,26 +1,52 @@
-"""The `nectar` command: its groups of commands and its exit codes.
+"""The `nectar` command: its commands and its exit codes.
 
-0: good. 1: failed. 2: wrong usage. Errors are a paragraph on stderr; stdout carries results only.
+0: good. 1: failed, or something is wrong. 2: wrong usage. Errors are a paragraph on stderr; stdout carries results.
 """
 
 from __future__ import annotations
 
+import importlib
+from typing import Final
+
 import click
 
 from nectar import __version__
-from nectar.cli.demo import demo
-from nectar.cli.fingerprints import fingerprint, why
+
+# A command loads its own part of Nectar and no other: a fingerprint needs no catalog, a listing needs no bytecode.
+COMMANDS: Final = {
+    "demo": "nectar.cli.demo",
+    "fingerprint": "nectar.cli.fingerprints",
+    "why": "nectar.cli.fingerprints",
+    "ls": "nectar.cli.listing",
+    "show": "nectar.cli.showing",
+    "pin": "nectar.cli.pins",
+    "unpin": "nectar.cli.pins",
+    "stats": "nectar.cli.statistics",
+    "gc": "nectar.cli.collection",
+    "check": "nectar.cli.checking",
+}
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class Commands(click.Group):
+    """Commands that are loaded when they are called, listed in the order of the table."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Their names."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of a name, or None."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = getattr(importlib.import_module(COMMANDS[cmd_name]), cmd_name)
+        assert isinstance(command, click.Command)
+        return command
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="nectar", message="%(prog)s %(version)s")
 def main() -> None:
-    """Recognise computations that were done before.
+    """Recognise computations that were done before, and keep their results.
 
-    Today: fingerprints of Python functions. Start with `nectar demo`.
+    Fingerprints of Python functions: start with `nectar demo`. What is kept: `nectar ls`, `nectar stats`.
     """
-
-
-main.add_command(demo)
-main.add_command(fingerprint)
-main.add_command(why)

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from nectar.keys.expansion import Expansion, WalkContext, joined
+from nectar.keys.origin import origin_of_class
+from nectar.model.origin import APPLICATION
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,41 @@ def _pandas_options() -> object:
 
 
 def _polars_settings() -> object:
-    return sorted((name, value) for name, value in os.environ.items() if name.startswith("POLARS_"))
+    polars: Any = sys.modules["polars"]
+    variables = sorted((name, value) for name, value in os.environ.items() if name.startswith("POLARS_"))
+    shown = polars.Config.state()
+    return [variables, [(name, shown[name]) for name in sorted(shown) if shown[name] is not None]]
+
+
+def _csv_dialects() -> object:
+    csv: Any = sys.modules["_csv"]
+    parts = (
+        "delimiter",
+        "doublequote",
+        "escapechar",
+        "lineterminator",
+        "quotechar",
+        "quoting",
+        "skipinitialspace",
+        "strict",
+    )
+    return [
+        (name, *(getattr(csv.get_dialect(name), part, None) for part in parts)) for name in sorted(csv.list_dialects())
+    ]
+
+
+def _warning_filters() -> object:
+    """Filters up to the last that turns warnings into errors; others only decide what is printed."""
+    filters = sys.modules["warnings"].filters
+    last = max((at for at, each in enumerate(filters) if each[0] == "error"), default=-1)
+    return [(each[0], str(each[1]), each[2], str(each[3]), each[4]) for each in filters[: last + 1]]
+
+
+def _registered_reducers() -> object:
+    """How copying and pickling take objects apart where the application says so."""
+    import copyreg
+
+    return [(kind, reducer) for kind, reducer in copyreg.dispatch_table.items() if origin_of_class(kind) is APPLICATION]
 
 
 PROVIDERS: Final[dict[str, Callable[[], object]]] = {
@@ -62,7 +98,22 @@ PROVIDERS: Final[dict[str, Callable[[], object]]] = {
     "numpy": _numpy_settings,
     "pandas": _pandas_options,
     "polars": _polars_settings,
+    "csv": _csv_dialects,
+    "warnings": _warning_filters,
+    "copyreg": _registered_reducers,
 }
+
+
+_ORDINARY: Final = (28, "ROUND_HALF_EVEN", -999999, 999999, 1, 0, "DivisionByZero", "InvalidOperation", "Overflow")
+
+
+def always_touched() -> frozenset[str]:
+    """Settings that count for every function, because numbers bring them along: decimal's, where they were changed."""
+    changed = "decimal" in sys.modules and _decimal_context() != _ORDINARY
+    return _DECIMAL if changed else frozenset()
+
+
+_DECIMAL: Final = frozenset({"decimal"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,21 +6,22 @@ itself (caches, weak references, line numbers).
 
 from __future__ import annotations
 
+import enum
 import operator
 import types
 from typing import Final
 
 from nectar.keys.expansion import Expansion, WalkContext, joined
 from nectar.keys.functions import ROLES, SpecialMethod
-from nectar.keys.library import expand_library_class
+from nectar.keys.library import expand_library_class, registered_with
 from nectar.keys.origin import origin_of_class
 from nectar.model.origin import APPLICATION
 
 _KEPT_BY_PYTHON: Final = frozenset({
-    "__dict__", "__weakref__", "__abstractmethods__", "__slotnames__", "__firstlineno__", "__static_attributes__",
+    "__dict__", "__weakref__", "__slotnames__", "__firstlineno__", "__static_attributes__",
     "__annotate__", "__annotate_func__", "__annotations_cache__", "__classdictcell__", "_abc_impl", "_abc_registry",
     "_abc_cache", "_abc_negative_cache", "_abc_negative_cache_version",
-    "_value2member_map_", "_hashable_values_", "_unhashable_values_", "_unhashable_values_map_",  # caches of enum
+    "_hashable_values_", "_unhashable_values_", "_unhashable_values_map_",  # caches of enum
 })  # fmt: skip
 _OBSERVABLE: Final = {
     "__doc__": "docs",
@@ -37,16 +38,14 @@ def expand_class(cls: type, walk: WalkContext) -> Expansion:
     if origin is not APPLICATION:
         return expand_library_class(cls, origin, walk)
     space = type.__getattribute__(cls, "__dict__")
-    held = {name: value for name, value in space.items() if _counts(name, value, walk.observed)}
-    names = sorted(held)
+    held = {name: value for name, value in space.items() if _counts(name, value, cls, walk.observed)}
+    names = list(held) if "order" in walk.observed else sorted(held)
     slots = sorted(name for name, value in space.items() if type(value) is _SLOT)
-    identity = [cls.__name__] if "names" in walk.observed else []
-    if "qualnames" in walk.observed:
-        identity.append(cls.__qualname__)
+    identity = _identity(cls, walk.observed)
     bases = type.__getattribute__(cls, "__bases__")
     children: list[object] = [type(cls), *bases, *(_member(name, held[name]) for name in names)]
     labels = ["metaclass", *(f"base {base.__name__}" for base in bases), *names]
-    registered = _registered(cls, space)
+    registered = registered_with(cls)
     if registered:
         children.append(registered)
         labels.append("registered subclasses")
@@ -59,30 +58,37 @@ def _member(name: str, value: object) -> object:
     return value if role is None or type(value) is not types.FunctionType else SpecialMethod(value, role)
 
 
-def _counts(name: str, value: object, observed: frozenset[str]) -> bool:
+def _identity(cls: type, observed: frozenset[str]) -> list[str]:
+    """The name of a class, as far as reached code looks at it. Texts of instances and errors contain it."""
+    texts = "texts" in observed or "errors" in observed
+    found = [cls.__name__] if texts or "names" in observed else []
+    if texts or "qualnames" in observed:
+        found.append(cls.__qualname__)
+    if "modules" in observed or (texts and "types" in observed):
+        found.append(str(cls.__module__))
+    return found
+
+
+def _counts(name: str, value: object, cls: type, observed: frozenset[str]) -> bool:
     if name in _KEPT_BY_PYTHON or type(value) is _SLOT:
         return False
+    if name == "_value2member_map_":  # flags add combinations to it when they are first asked for
+        return not issubclass(cls, enum.Flag)
+    if name == "__annotations__" and getattr(cls, "_is_protocol", False):
+        return True  # they are what isinstance() asks for
     feature = _OBSERVABLE.get(name)
     return feature is None or feature in observed
-
-
-def _registered(cls: type, space: types.MappingProxyType[str, object]) -> frozenset[type]:
-    """Classes that were registered with an abstract base class by hand."""
-    if "_abc_impl" not in space:
-        return frozenset()
-    from _abc import _get_dump  # type: ignore[import-not-found]
-
-    return frozenset(found for reference in _get_dump(cls)[0] if (found := reference()) is not None)
 
 
 class _Recheck:
     """Whether a class holds the very same objects as before."""
 
-    __slots__ = ("bases", "cls", "kind", "names", "registered", "values")
+    __slots__ = ("bases", "cls", "kind", "name", "names", "registered", "values")
 
     def __init__(self, cls: type, registered: frozenset[type]) -> None:
         self.cls = cls
         self.kind = type(cls)
+        self.name = cls.__name__, cls.__qualname__
         self.bases = cls.__bases__
         space = vars(cls)
         self.names = tuple(space)
@@ -94,8 +100,9 @@ class _Recheck:
         return (
             type(cls) is self.kind
             and cls.__bases__ is self.bases
+            and (cls.__name__, cls.__qualname__) == self.name
             and len(space) == len(self.values)
             and all(map(operator.is_, space.values(), self.values))
             and tuple(space) == self.names
-            and ("_abc_impl" not in space or _registered(cls, space) == self.registered)
+            and ("_abc_impl" not in space or registered_with(cls) == self.registered)
         )

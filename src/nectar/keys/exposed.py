@@ -6,6 +6,8 @@ handed to code that might (`df.agg([mean])` names a column after it), it is expo
 
 from __future__ import annotations
 
+import functools
+import inspect
 import types
 from dataclasses import dataclass
 
@@ -31,11 +33,12 @@ def shows_anything(value: object) -> bool:
         return origin_of_class(value) is APPLICATION
     if kind in (list, tuple, set, frozenset, dict):
         return any(shows_anything(member) for member in _members(value) if type(member) not in _PLAIN)
-    if kind is types.MethodType:
+    if kind in _WRAPPERS:
         return True
     return not isinstance(value, types.ModuleType) and origin_of_class(kind) is APPLICATION
 
 
+_WRAPPERS = frozenset((types.MethodType, functools.partial, functools._lru_cache_wrapper))
 _PLAIN = frozenset((int, float, str, bytes, bool, complex, type(None), list, tuple, dict, set, frozenset))
 
 
@@ -55,19 +58,35 @@ def expand_exposed(exposed: Exposed, walk: WalkContext) -> Expansion:
             "exposed", names, (annotations,), ("annotations",), still=lambda: _unchanged(value, names, annotations)
         )
     if isinstance(value, type):
-        names = joined(value.__name__, value.__qualname__)
+        names = _names_of_class(value)
         annotations = dict(vars(value).get("__annotations__", {}))
         bases = [Exposed(base) for base in value.__bases__ if origin_of_class(base) is APPLICATION]
-        return Expansion("exposed", names, (annotations, *bases), ("annotations",), still=always)
+        still = lambda: _names_of_class(value) == names  # noqa: E731 - a def would not say more
+        return Expansion("exposed", names, (annotations, *bases), ("annotations",), still=still)
+    order = b""
     if isinstance(value, types.MethodType):
         parts: list[object] = [value.__func__, type(value.__self__)]
+    elif isinstance(value, functools.partial):
+        parts = [value.func, *value.args, *value.keywords.values()]
+    elif isinstance(value, functools._lru_cache_wrapper):
+        parts = [value.__wrapped__]
     elif isinstance(value, (list, tuple, set, frozenset, dict)):
         parts = _members(value)
     else:
-        parts = [type(value)]
+        own = inspect.getattr_static(value, "__dict__", {})
+        own = vars(value) if isinstance(own, types.GetSetDescriptorType) else own
+        order = joined(*(name for name in own if isinstance(name, str))) if isinstance(own, dict) else b""
+        parts = [type(value), *(own.values() if isinstance(own, dict) else ())]
     if isinstance(value, (set, frozenset)):
         parts.sort(key=walk.bytes_of)
-    return Expansion("exposed", b"", [Exposed(part) for part in parts if shows_anything(part)], still=always)
+    return Expansion("exposed", order, [Exposed(part) for part in parts if shows_anything(part)], still=always)
+
+
+def _names_of_class(cls: type) -> bytes:
+    """Names of a class and of what its methods can be given by keyword."""
+    methods = {name: value for name, value in vars(cls).items() if isinstance(value, types.FunctionType)}
+    signatures = (joined(name, *parameter_names(methods[name].__code__)) for name in sorted(methods))
+    return joined(cls.__name__, cls.__qualname__, *signatures)
 
 
 def _unchanged(value: types.FunctionType, names: bytes, annotations: dict[str, object]) -> bool:

@@ -72,8 +72,11 @@ def _of_module(renderer: Renderer, module: types.ModuleType, name: str) -> objec
 
     Libraries may load theirs when first asked; they are asked, so that it does not matter who asked before.
     """
+    library = origin_of_module(module) is not APPLICATION
+    if type(module) is not types.ModuleType and not library:
+        return MISSING  # its class may answer for it
     found = renderer.resolution.read_attribute(module, name)
-    if found is MISSING and origin_of_module(module) is not APPLICATION:
+    if library and (found is MISSING or type(module) is not types.ModuleType):
         try:
             return getattr(module, name, MISSING)
         except Exception:
@@ -87,14 +90,15 @@ def _import_name(renderer: Renderer, operation: Operation) -> object:
     module = _import(renderer, operation, name, level)
     if module is MISSING or names:
         return module
-    return module if level else sys.modules.get(name.partition(".")[0], MISSING)
+    return module if level else renderer.resolution.read(sys.modules, name.partition(".")[0])  # type: ignore[arg-type]
 
 
 def _import(renderer: Renderer, operation: Operation, name: str, level: int) -> object:
     try:
         full = importlib.util.resolve_name("." * level + name, _package(renderer)) if level else name
         renderer.label(operation, full)
-        return importlib.import_module(full)
+        importlib.import_module(full)
+        return renderer.resolution.read(sys.modules, full)  # type: ignore[arg-type]
     except Exception:
         renderer.resolution.unimportable.append((renderer.template, operation, name))
         return MISSING

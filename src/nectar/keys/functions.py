@@ -62,11 +62,9 @@ def expand_function(function: types.FunctionType, walk: WalkContext, special: Sp
     _, resolution, skeleton, report = examine(function, walk.observed, walk.examined, hashing=hashing)
     _tell(walk, report, special or function)
     cells = resolution.cells
-    walk.note_call_names(
-        code.co_varnames[: code.co_argcount],
-        frozenset().union(*(part.template.keywords for part in resolution.parts)),
-        any(part.template.spreads for part in resolution.parts),
-    )
+    for part in resolution.parts:
+        inner = part.template.code
+        walk.note_call_names(inner.co_varnames[: inner.co_argcount], part.template.keywords, part.template.spreads)
     parts = _Parts()
     for value, label in zip(resolution.operands, resolution.labels, strict=True):
         parts.add(label, value)
@@ -75,14 +73,15 @@ def expand_function(function: types.FunctionType, walk: WalkContext, special: Sp
     for name, value in _defaults(function):
         parts.add(f"default of {name}", value)
     own = {name: value for name, value in vars(function).items() if name not in declared.MARKS}
-    for name in sorted(own):
+    own_names = list(own) if "order" in walk.observed else sorted(own)
+    for name in own_names:
         parts.add(f"attribute {name}", own[name])
     for value in report.exposed.values():
         parts.add("as seen by what it is given to", Exposed(value))
     for value in declared.dependencies_of(function):
         parts.add("declared dependency", value)
     identity = _identity(function, walk, parts)
-    payload = joined(skeleton, *sorted(own), b"", identity, len(function.__defaults__ or ()).to_bytes(4, "little"))
+    payload = joined(skeleton, *own_names, b"", identity, len(function.__defaults__ or ()).to_bytes(4, "little"))
     return Expansion(
         "function",
         payload,
@@ -128,6 +127,8 @@ def _identity(function: types.FunctionType, walk: WalkContext, parts: _Parts) ->
     if not walk.observed:
         return joined(*found)
     code = function.__code__
+    if "errors" in walk.observed:  # messages name the function and its parameters
+        found.append(joined(function.__qualname__, *parameter_names(code)))
     for feature in _IDENTITY:
         if feature not in walk.observed:
             continue

@@ -112,18 +112,18 @@ def make_expander(expander_for: Callable[[type], Expander | None]) -> Expander:
             return expand_module(value, walk)
         layout = layout_of(cls, expander_for)
         if layout.base_expander is not None:
-            return _extend(value, cls, layout, layout.base_expander(value, walk))
+            return _extend(value, cls, layout, layout.base_expander(value, walk), walk)
         if layout.held_by is not None:
-            return _extend(value, cls, layout, layout.held_by(value))
+            return _extend(value, cls, layout, layout.held_by(value), walk)
         return named_library_object(value, walk) or _reduce(value, cls, walk)
 
     return expand_instance
 
 
-def _extend(value: object, cls: type, layout: Layout, held: Expansion) -> Expansion:
+def _extend(value: object, cls: type, layout: Layout, held: Expansion, walk: WalkContext) -> Expansion:
     """What the built-in base holds, and beside it the class, the attributes and the slots."""
     attributes = _attributes(value)
-    names = sorted(attributes)
+    names = list(attributes) if "order" in walk.observed else sorted(attributes)
     slots = [(name, slot.__get__(value, cls)) for name, slot in layout.slots if _is_set(slot, value, cls)]
     children = [cls, *held.children, *(attributes[name] for name in names), *(content for _, content in slots)]
     held_labels = list(held.labels) + [f"[{at}]" for at in range(len(held.labels), len(held.children))]

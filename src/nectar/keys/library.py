@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any, Final
 
 from nectar.errors import UnencodableError
@@ -26,7 +26,7 @@ from nectar.keys.origin import (
     origin_of_class,
     origin_of_module,
 )
-from nectar.keys.purity import tables
+from nectar.keys.purity import observers, tables
 from nectar.keys.values.callables import dispatch_registry
 from nectar.model.origin import APPLICATION, Origin
 from nectar.model.refusal import Refusal
@@ -37,9 +37,15 @@ _IMMUTABLE_TYPE: Final = 1 << 8
 _clean: dict[int, object] = {}  # functions known to be of a library, alive so that their ids stay theirs
 
 
-def refuse_if_impure(value: object, walk: WalkContext) -> None:
-    """Refuses what the tables know to read a hidden input, unless the analysis of its caller has judged it."""
+def notice(value: object, walk: WalkContext) -> None:
+    """Tells the walk what the tables know of a library object: that it is impure, or looks at more than others.
+
+    Refuses what reads a hidden input, unless the analysis of its caller has judged it.
+    """
     found = tables.verdict(value)
+    if observers.is_rare(value):
+        for feature in observers.observed_by(value) or ():
+            walk.observe(feature)
     if found is None or walk.is_settled(value) or walk.at_key():
         return
     # a class that makes functions, lying somewhere in data, is there to be asked for, as isinstance does
@@ -48,27 +54,31 @@ def refuse_if_impure(value: object, walk: WalkContext) -> None:
 
 
 def expand_library_function(function: types.FunctionType, origin: Origin, walk: WalkContext) -> Expansion:
-    """A Python function of a library: origin, name, and what it carries with it."""
-    refuse_if_impure(function, walk)
+    """A Python function of a library: origin, name, what it carries with it, and what was done to its surroundings."""
+    notice(function, walk)
     _touch(origin, walk)
     code = function.__code__
     registry = dispatch_registry(function)
     if registry is not None:
         return _expand_dispatcher(function, registry, origin)
-    payload = joined("function", *_name(origin), code.co_qualname, *(() if _is_found(function) else _identity_of(code)))
-    cells = [cell for cell in function.__closure__ or () if _holds(cell)]
+    found = _is_found(function)
+    state: list[object] = [cell.cell_contents for cell in function.__closure__ or () if _holds(cell)]
     attributes = {
         name: value for name, value in vars(function).items() if name != "__wrapped__" and not callable(value)
     }
-    module = module_of_globals(function.__globals__)
-    patches = list(patches_of_module(module)) if module is not None else []
-    children = [*(cell.cell_contents for cell in cells), *attributes.values(), *(value for _, value in patches)]
-    labels = [*(f"captured {name}" for name in code.co_freevars), *attributes, *(name for name, _ in patches)]
-    payload += joined(*attributes, *(name for name, _ in patches))
-    if not _is_found(function):
-        children.extend((function.__defaults__, function.__kwdefaults__))
-    watched = _Snapshot(module) if module is not None else None
-    return Expansion("library", payload, children, labels, by_value=not children, still=watched)
+    state += attributes.values()
+    if not found:
+        state += [function.__defaults__, function.__kwdefaults__]
+    owners = surroundings(module_of_globals(function.__globals__))
+    patches, aliases = _scan(owners)
+    payload = joined("function", *_name(origin), code.co_qualname, *(() if found else _identity_of(code)))
+    payload += joined(*attributes, b"", *_plain_defaults(function), b"", *aliases)
+    return _with_patches(payload, patches, _Snapshot(owners, function), *state)
+
+
+def _plain_defaults(function: types.FunctionType) -> list[bytes]:
+    values = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    return [ATOMS[type(value)](value) if type(value) in ATOMS else b"-" for value in values]
 
 
 def _expand_dispatcher(function: types.FunctionType, registry: dict[type, Any], origin: Origin) -> Expansion:
@@ -122,6 +132,7 @@ def _touch(origin: Origin, walk: WalkContext) -> None:
         walk.touch(top)
     if top in _COPYING:
         walk.observe("copies")
+        walk.touch("copyreg")
 
 
 def _name(origin: Origin) -> tuple[str, ...]:
@@ -129,25 +140,44 @@ def _name(origin: Origin) -> tuple[str, ...]:
 
 
 def expand_library_class(cls: type, origin: Origin, walk: WalkContext) -> Expansion:
-    """A class of a library: origin, name, and methods of the application that were put onto it."""
-    refuse_if_impure(cls, walk)
+    """A class of a library: origin, name, and what the application has put onto it or registered with it."""
+    notice(cls, walk)
     _touch(origin, walk)
-    patches = [patch for base in cls.__mro__ for patch in patches_of_class(base)]
-    payload = joined("class", *_name(origin), cls.__qualname__, *(name for name, _ in patches))
-    still = always if not _is_open(cls) else _Snapshot(cls)
-    return Expansion(
-        "library",
-        payload,
-        [value for _, value in patches],
-        [name for name, _ in patches],
-        by_value=not patches,
-        still=still,
-    )
+    payload = joined("class", *_name(origin), cls.__qualname__)
+    owners: list[types.ModuleType | type] = [base for base in cls.__mro__ if _is_open(base) and _is_of_library(base)]
+    if not owners:
+        return Expansion("library", payload, by_value=True, still=always)
+    home = sys.modules.get(cls.__module__)
+    if home is not None and origin_of_module(home) is not APPLICATION:
+        owners.append(home)
+    patches, aliases = _scan(owners)
+    registered = frozenset(each for each in registered_with(cls) if origin_of_class(each) is APPLICATION)
+    snapshot = _Snapshot(owners)
+
+    def still() -> bool:
+        return snapshot() and registered == {
+            each for each in registered_with(cls) if origin_of_class(each) is APPLICATION
+        }
+
+    return _with_patches(payload + joined(*aliases), patches, still, *([registered] if registered else []))
+
+
+def _is_of_library(cls: type) -> bool:
+    return origin_of_class(cls) is not APPLICATION
+
+
+def registered_with(cls: type) -> frozenset[type]:
+    """Classes that were registered with an abstract base class by hand."""
+    if "_abc_impl" not in vars(cls):
+        return frozenset()
+    from _abc import _get_dump  # type: ignore[import-not-found]
+
+    return frozenset(found for reference in _get_dump(cls)[0] if (found := reference()) is not None)
 
 
 def expand_builtin(value: Any, walk: WalkContext) -> Expansion:
     """A function written in C: by origin and name, or bound to an object."""
-    refuse_if_impure(value, walk)
+    notice(value, walk)
     owner = value.__self__
     if owner is not None and not isinstance(owner, types.ModuleType):
         return Expansion("builtin method", joined(value.__name__), (owner,), ("bound to",), still=always)
@@ -178,7 +208,7 @@ def named_library_object(value: object, walk: WalkContext) -> Expansion | None:
         found = vars(found).get(part) if isinstance(found, (types.ModuleType, type)) else None
     if origin is APPLICATION or found is not value:
         return None
-    refuse_if_impure(value, walk)
+    notice(value, walk)
     _touch(origin, walk)
     return Expansion("library", joined("object", *_name(origin), name), by_value=True, still=always)
 
@@ -191,63 +221,131 @@ def expand_module(module: types.ModuleType, walk: WalkContext) -> Expansion:
         if verdict is not None and not walk.is_settled(module):
             walk.refuse(Refusal(verdict.kind, f"uses the module {verdict.reason}", walk.path()))
         _touch(origin, walk)
-        return Expansion("library", joined("module", *_name(origin)), by_value=True, still=always)
+        patches, aliases = foreign_in(module)
+        payload = joined("module", *_name(origin), *aliases)
+        return _with_patches(payload, patches, _Snapshot([module]))
     if is_native(module):
         return Expansion("native", joined("module", file_digest(module)), by_value=True, still=always)
-    content = {name: value for name, value in vars(module).items() if not _is_import_machinery(name)}
+    content = {name: value for name, value in vars(module).items() if name not in _IMPORT_MACHINERY}
     names = sorted(content)
-    values = [content[name] for name in names]
-    return Expansion("module", joined(*names), values, names)
+    values = [type(module), *(content[name] for name in names)]
+    return Expansion("module", joined(*names), values, ["class", *names])
 
 
-def _is_import_machinery(name: str) -> bool:
-    return name.startswith("__") and name.endswith("__") and name not in ("__getattr__", "__all__", "__version__")
+_IMPORT_MACHINERY: Final = frozenset(
+    {"__name__", "__file__", "__loader__", "__spec__", "__package__", "__path__", "__cached__", "__builtins__"}
+)
 
 
 # code of the application in the place of library code
 
-
-def patches_of_class(cls: type) -> Iterator[tuple[str, object]]:
-    """Functions of the application that stand in a class of a library, by name."""
-    if not _is_open(cls) or origin_of_class(cls) is APPLICATION:
-        return
-    for name, value in list(vars(cls).items()):
-        for function in _functions_of(value):
-            if _is_foreign(function):
-                yield f"{cls.__qualname__}.{name}", function
+Patches = list[tuple[str, object]]
 
 
-def patches_of_module(module: types.ModuleType) -> Iterator[tuple[str, object]]:
-    """Functions of the application that stand in a module of a library or in its classes, by name."""
-    if origin_of_module(module) is APPLICATION:
-        return
-    for name, value in list(vars(module).items()):
-        if type(value) is types.FunctionType and _is_foreign(value):
-            yield name, value
-        elif isinstance(value, type):
-            yield from patches_of_class(value)
+def foreign_in(owner: types.ModuleType | type) -> tuple[Patches, list[str]]:
+    """What the application has put into a module or class of a library, and functions under other names than their own.
+
+    A class shows its plain public values too: changing them is how people set up classes of libraries.
+    """
+    known = _scanned.get(id(owner))
+    values = tuple(vars(owner).values())
+    if known is not None and len(known[1]) == len(values) and all(map(operator.is_, known[1], values)):
+        return known[2]
+    found = _look_into(owner)
+    _scanned[id(owner)] = (owner, values, found)
+    return found
 
 
-def _functions_of(value: object) -> Iterator[types.FunctionType]:
+_scanned: dict[int, tuple[object, tuple[object, ...], tuple[Patches, list[str]]]] = {}
+
+
+def _look_into(owner: types.ModuleType | type) -> tuple[Patches, list[str]]:
+    patches: Patches = []
+    aliases: list[str] = []
+    prefix = owner.__name__
+    is_class = isinstance(owner, type)
+    for name, value in list(vars(owner).items()):
+        kind = type(value)
+        if kind is types.FunctionType:
+            if _is_foreign(value):
+                patches.append((f"{prefix}.{name}", value))
+            elif value.__name__ != name:
+                aliases.append(f"{prefix}.{name}={value.__code__.co_qualname}")
+        elif kind in ATOMS:
+            if is_class and not name.startswith("_"):
+                aliases.append(f"{prefix}.{name}={ATOMS[kind](value).hex()}")
+        elif is_class and _holds_foreign(value):
+            patches.append((f"{prefix}.{name}", value))
+    return patches, aliases
+
+
+def _holds_foreign(value: object) -> bool:
+    """Whether a class attribute is code of the application, or a descriptor that holds some."""
     kind = type(value)
     if kind is types.FunctionType:
-        yield value  # type: ignore[misc]
-    elif kind is classmethod or kind is staticmethod:
-        yield from _functions_of(value.__func__)  # type: ignore[attr-defined]
-    elif kind is property:
-        for part in (value.fget, value.fset, value.fdel):  # type: ignore[attr-defined]
-            yield from _functions_of(part)
+        return _is_foreign(value)  # type: ignore[arg-type]
+    if isinstance(value, type):
+        return _is_foreign_class(value)
+    if kind in (classmethod, staticmethod):
+        return _holds_foreign(value.__func__)  # type: ignore[attr-defined]
+    if kind is property:
+        return any(_holds_foreign(part) for part in (value.fget, value.fset, value.fdel))  # type: ignore[attr-defined]
+    if _is_foreign_class(kind):
+        return True
+    inside = getattr(value, "__dict__", None)
+    if not isinstance(inside, dict) or isinstance(value, types.ModuleType):
+        return False
+    return any(isinstance(part, (types.FunctionType, type)) and _holds_foreign(part) for part in inside.values())
+
+
+def _is_foreign_class(cls: type) -> bool:
+    """Whether a class was made by the application; libraries have classes that no name leads to."""
+    if not cls.__flags__ & _HEAP_TYPE or origin_of_class(cls) is not APPLICATION:
+        return False
+    module = sys.modules.get(str(cls.__module__))
+    return module is None or origin_of_module(module) is APPLICATION
 
 
 def _is_foreign(function: types.FunctionType) -> bool:
     if id(function) in _clean:
         return False
     module = module_of_globals(function.__globals__)
-    if module is not None and origin_of_module(module) is not APPLICATION:
-        _clean[id(function)] = function
-        return False
-    # generated by a library (dataclass, namedtuple): private globals that no module of the application owns
-    return module is not None
+    if module is None or origin_of_module(module) is APPLICATION:
+        return True
+    _clean[id(function)] = function
+    return False
+
+
+def surroundings(module: types.ModuleType | None) -> list[types.ModuleType | type]:
+    """A library module with the open classes in it, and the modules of the same library those come from."""
+    if module is None or origin_of_module(module) is APPLICATION:
+        return []
+    found: dict[int, types.ModuleType | type] = {id(module): module}
+    top = module.__name__.partition(".")[0]
+    for value in list(vars(module).values()):
+        if isinstance(value, type) and _is_open(value) and origin_of_class(value) is not APPLICATION:
+            found[id(value)] = value
+            home = sys.modules.get(value.__module__)
+            if home is not None and home.__name__.partition(".")[0] == top:
+                found[id(home)] = home
+    return list(found.values())
+
+
+def _scan(owners: list[types.ModuleType | type]) -> tuple[Patches, list[str]]:
+    patches: Patches = []
+    aliases: list[str] = []
+    for owner in owners:
+        more, also = foreign_in(owner)
+        patches += more
+        aliases += also
+    return patches, aliases
+
+
+def _with_patches(payload: bytes, patches: Patches, still: Callable[[], bool], *more: object) -> Expansion:
+    children = [*more, *(value for _, value in patches)]
+    labels = [*("state" for _ in more), *(name for name, _ in patches)]
+    payload += joined(*(name for name, _ in patches))
+    return Expansion("library", payload, children, labels, by_value=not children, still=still)
 
 
 def _is_open(cls: type) -> bool:
@@ -255,17 +353,15 @@ def _is_open(cls: type) -> bool:
 
 
 class _Snapshot:
-    """Rechecks that nobody has put anything new into a library module or class."""
+    """Rechecks that modules and classes of a library hold what they held."""
 
     __slots__ = ("spaces",)
 
-    def __init__(self, owner: types.ModuleType | type) -> None:
-        owners: list[Any] = [owner]
-        if isinstance(owner, types.ModuleType):
-            owners.extend(value for value in vars(owner).values() if isinstance(value, type) and _is_open(value))
-        else:
-            owners.extend(base for base in owner.__mro__[1:] if _is_open(base))
-        self.spaces = [(vars(each), tuple(vars(each).values())) for each in owners]
+    def __init__(self, owners: list[types.ModuleType | type], function: types.FunctionType | None = None) -> None:
+        spaces: list[Any] = [vars(owner) for owner in owners]
+        if function is not None:
+            spaces += [vars(function), function.__kwdefaults__ or {}]
+        self.spaces = [(space, tuple(space.values())) for space in spaces]
 
     def __call__(self) -> bool:
         return all(

@@ -7,13 +7,15 @@ Mutable contents are looked at again each time.
 
 from __future__ import annotations
 
+import functools
+import inspect
 import types
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from nectar.errors import UnencodableError
 from nectar.keys import declared
-from nectar.keys.ambient import Settings
+from nectar.keys.ambient import Settings, always_touched
 from nectar.keys.expansion import joined
 from nectar.keys.functions import SpecialMethod
 from nectar.keys.origin import application_packages
@@ -23,6 +25,7 @@ from nectar.keys.scheme import new_hasher
 from nectar.keys.walk import Observer, Walk, describe_type
 from nectar.model.refusal import Refusal
 
+_WRAPPINGS: Final = 20  # how far a callable is followed to the function that takes the arguments
 _REMEMBERED: Final = 4096  # outcomes kept; each keeps what it was made of alive
 _LIGHT: Final = 50_000  # objects and 64-byte pieces; what is heavier is walked anew rather than kept alive
 
@@ -105,18 +108,36 @@ def _walk(
         walk.visit(value, _label(value))
     except RecursionError as error:
         raise UnencodableError(describe_type(value), walk.path(), "sets or code in it are nested too deeply") from error
-    for library in sorted(walk.touched):
+    for library in sorted(walk.touched | always_touched()):
         walk.visit(Settings(library), f"settings of {library}")
     return walk
 
 
 def _parameters(value: object) -> tuple[str, ...]:
-    """Names by which callers can pass arguments."""
-    function = value.__func__ if isinstance(value, types.MethodType) else value
-    if not isinstance(function, types.FunctionType):
-        return ()
-    code = function.__code__
-    return code.co_varnames[code.co_posonlyargcount : code.co_argcount]
+    """Names by which callers can pass arguments to a function, method, class, partial or callable object."""
+    for _ in range(_WRAPPINGS):
+        if isinstance(value, types.FunctionType):
+            code = value.__code__
+            return code.co_varnames[code.co_posonlyargcount : code.co_argcount]
+        inner = _called_by(value)
+        if inner is None:
+            return ()
+        value = inner
+    return ()
+
+
+def _called_by(value: object) -> object | None:
+    """What runs when value is called."""
+    if isinstance(value, types.MethodType):
+        return value.__func__
+    if isinstance(value, functools.partial):
+        return value.func
+    if isinstance(value, type):
+        return next((vars(base)["__init__"] for base in value.__mro__ if "__init__" in vars(base)), None)
+    wrapped = inspect.getattr_static(value, "__wrapped__", None)
+    if wrapped is not None:
+        return wrapped  # type: ignore[no-any-return]
+    return next((vars(base)["__call__"] for base in type(value).__mro__ if "__call__" in vars(base)), None)
 
 
 def _label(value: object) -> str:
@@ -133,7 +154,7 @@ def _key(value: object) -> object:
 
 def _circumstances() -> object:
     """What changes outcomes without changing any object."""
-    return declared.version(), frozenset(application_packages)
+    return declared.version(), frozenset(application_packages), always_touched()
 
 
 def _holds(rechecks: list[Callable[[], bool]]) -> bool:

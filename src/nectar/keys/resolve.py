@@ -322,7 +322,9 @@ class Renderer:
         if kind == CONST:
             return self._constant_token(self.code.co_consts[data])  # type: ignore[call-overload]
         if kind == GLOBAL:
-            return b"g" + joined(data)  # type: ignore[arg-type]
+            found = self.resolution.read_global(data)  # type: ignore[arg-type]
+            now = b"?" if found is MISSING else self.resolution.operand(found, f"global {data}")
+            return b"g" + joined(data) + now  # type: ignore[arg-type]
         if kind == FREE:
             return self._free_token(data)  # type: ignore[arg-type]
         if kind == CELL:

@@ -98,6 +98,25 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class Totals:
+    """What is remembered besides the results, for people who want to know whether keeping pays.
+
+    hits, saved: uses of the entries that are there now, and the machine time that was not spent again. programs,
+    lookups: programs that were looked up, and how often. recipe_bytes: of all recipes, compressed.
+    """
+
+    hits: int = 0
+    saved: float = 0.0
+    pinned: int = 0
+    names: int = 0
+    programs: int = 0
+    lookups: int = 0
+    recipes: int = 0
+    recipe_bytes: int = 0
+    jobs: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """What one run did, for later analysis."""
 

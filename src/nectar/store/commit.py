@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from nectar.errors import InternalError
+from nectar.errors import InternalError, StoreFailure
 from nectar.model.entry import Kind
 from nectar.store.files import Files
 from nectar.store.formats import arrow, objects
@@ -81,7 +81,7 @@ class Aside:
         parent = target.rpartition("/")[0]
         self._files.make_folder(parent)
         if not self._files.rename(self._folder, target, "rename into place"):
-            raise InternalError(f"the staging folder of {self.location} vanished before it was published")
+            raise StoreFailure(f"what was written for {self.location} was deleted before it was published: try again")
         self._renamed = True
         self._files.sync_folder(parent)
         return None

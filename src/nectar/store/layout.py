@@ -55,6 +55,11 @@ def location_of(name: str) -> str:
     return f"{name[:2]}/{name}"
 
 
+def key_of(location: str) -> bytes:
+    """The key for which a location was made."""
+    return bytes.fromhex(_checked(location)[3:].partition("-")[0])
+
+
 def is_part(name: str) -> bool:
     """Whether a file of this name in a result's folder is a part of ours; no such name leads out of the folder."""
     return _PART.fullmatch(name) is not None

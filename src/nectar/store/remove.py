@@ -6,9 +6,11 @@ in between leaves garbage that `find` shows. Files that Nectar does not write ar
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from nectar.errors import StoreFailure
 from nectar.store.files import Files, Item
 from nectar.store.layout import (
     DATA,
@@ -49,8 +51,13 @@ def remove(files: Files, location: str) -> int:
     items = files.list(data) if files.renames else []
     if items and _all_ours(items):
         # No fsync: if the rename is lost in a crash, the result is back and unreferenced, or damaged and detected.
-        files.make_folder(TRASH)
-        files.rename(data, trash, "rename to trash")
+        try:
+            files.make_folder(TRASH)
+            files.rename(data, trash, "rename to trash")
+        except StoreFailure as error:
+            # A full disk must not keep anybody from making room: then the files go where they lie, manifest first.
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
     for folder in (data, staging, trash):
         freed += empty(files, folder)
     return freed

@@ -1,9 +1,9 @@
 """Runs programs one by one, each in a forked child, and answers with what was seen.
 
 Reads jobs, one Python literal a line (programs may patch json): {"files", "mode", "after", "witness"}. For each it
-writes one line: {"status": "ok" | "refused" | "broken", "value", "again", "seen", "later"}. `value` is the fingerprint of f, `again`
-the one taken after f was called, `seen` what the witness shows, `later` the fingerprint after the code in "after" ran
-(for programs that change something between two fingerprints). "broken" is any exception that is not Nectar's own.
+writes one line: {"status": "ok" | "refused" | "broken", "value", "again", "seen", "later", "seen_later"}. `value` is
+the fingerprint of f, `again` the one taken after f was called, `seen` what the witness shows, `later` and `seen_later`
+the same after the code in "after" ran in the program's module. "broken" is any exception that is not Nectar's own.
 """
 
 from __future__ import annotations
@@ -102,6 +102,7 @@ def main() -> None:
     for library in sys.argv[1:]:  # imported once for all programs
         if importlib.util.find_spec(library) is not None:
             importlib.import_module(library)
+    nectar.fingerprint(lambda: len)  # so that children need not find out what is installed
     reply = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     for line in sys.stdin:

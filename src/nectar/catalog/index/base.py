@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
-from nectar.catalog.state import Accept, Candidate, Decline, Granted, Present, Taken
-from nectar.model.entry import Entry, Job, Lease, Name, Reservation, Usage
+from nectar.catalog.state import Accept, Candidate, Decline, Granted, Lapsed, Present, Taken
+from nectar.model.entry import Entry, Job, Lease, Name, Reservation, Totals, Usage
 
 
 class Index(Protocol):
@@ -37,8 +37,11 @@ class Index(Protocol):
     def release_reservation(self, token: str) -> None:
         """Gives a reservation back."""
 
-    def add(self, entry: Entry, lease: str, protect_for: float, now: float) -> Accept | Decline:
-        """Makes a published result visible and ends the lease under which it was written; declined files are doomed."""
+    def add(self, entry: Entry, lease: str, protect_for: float, now: float) -> Accept | Decline | Lapsed:
+        """Makes a published result visible and ends the lease under which it was written, if it needed one.
+
+        Files that are not accepted are doomed. A lease that was forgotten since means that they may be gone.
+        """
 
     def touch(self, uses: Mapping[bytes, tuple[int, float]]) -> None:
         """Adds uses (number, time of the last) to entries."""
@@ -49,8 +52,8 @@ class Index(Protocol):
     def lookups(self, programs: Sequence[bytes]) -> dict[bytes, int]:
         """How often each program has been looked up."""
 
-    def put_leases(self, leases: Iterable[Lease]) -> None:
-        """Adds leases, or prolongs those that are there."""
+    def put_leases(self, leases: Iterable[Lease]) -> list[Lease]:
+        """Adds leases, or prolongs those that are there; returns those that hold: the others' results are gone."""
 
     def announce(self, lease: Lease, limit: int | None, now: float) -> bool:
         """Adds the lease of a writer if all that is and will be on disk stays within the limit; False if not."""
@@ -70,10 +73,13 @@ class Index(Protocol):
     def set_rebuildable(self, key: bytes, rebuildable: bool) -> bool:
         """Says whether an entry could be made again; False if there is no entry."""
 
-    def evict(self, keys: Iterable[bytes], now: float, force: bool = False) -> tuple[list[Entry], dict[bytes, str]]:
-        """Dooms entries unless pinned or leased; returns those evicted, and why others stay.
+    def evict(self, keys: Iterable[bytes], now: float) -> tuple[list[Entry], dict[bytes, str]]:
+        """Dooms entries unless pinned or leased; returns those evicted, and why others stay."""
 
-        force: also pinned ones (for damaged results); never leased ones.
+    def lose(self, entry: Entry, now: float) -> bool:
+        """Dooms an entry whose files are gone or damaged, whatever protects it; False if it is not there any more.
+
+        Another result that came under the same key meanwhile stays.
         """
 
     def doomed(self) -> list[tuple[str, int]]:
@@ -86,7 +92,7 @@ class Index(Protocol):
         """Says that the files are gone."""
 
     def referred(self, locations: Sequence[str]) -> set[str]:
-        """Those locations that an entry, a lease or a pending deletion refers to."""
+        """Those locations that an entry or a pending deletion refers to."""
 
     def bind(self, name: str, key: bytes, by: str, now: float) -> Name:
         """Lets a name point to a key from now on; earlier versions stay in its history."""
@@ -118,8 +124,11 @@ class Index(Protocol):
     def usage(self, now: float) -> Usage:
         """What the store holds, by the rows."""
 
-    def recount(self) -> bool:
-        """Counts the rows anew; True if the count was wrong."""
+    def totals(self) -> Totals:
+        """Uses, look-ups, recipes and jobs, counted when asked: it takes longer than usage."""
+
+    def recount(self, apply: bool = True) -> bool:
+        """Counts the rows anew; True if the count was wrong. apply: it is right now."""
 
     def close(self) -> None:
         """Ends the use of the index."""

@@ -12,6 +12,7 @@ _WAIT: Final = 30.0  # seconds to wait for another writer before giving up
 
 
 def connect(path: Path, read_only: bool) -> sqlite3.Connection:
+    """A connection to the file, made if it is not there and may be written."""
     try:
         if not read_only:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -34,9 +35,9 @@ def _open_for_reading(path: Path) -> sqlite3.Connection:
         )
         try:
             connection.execute("SELECT 1 FROM sqlite_master").fetchone()
-        except sqlite3.OperationalError:
+        except sqlite3.Error as error:
             connection.close()
-            if mode == "immutable=1":
+            if mode == "immutable=1" or not isinstance(error, sqlite3.OperationalError):
                 raise
         else:
             break
@@ -52,7 +53,7 @@ def explain(error: BaseException, path: Path) -> str:
         ("readonly", "it may only be read: check its rights, or use another folder (NECTAR_HOME)"),
         ("unable to open", "it cannot be opened: check that its folder exists and may be written, or set NECTAR_HOME"),
         ("not a database", "it is no catalog: move the file away, and Nectar makes a new one"),
-        ("malformed", "it is damaged: `nectar check --repair` rebuilds it from the files of the store"),
+        ("malformed", "it is damaged: move the file away, and Nectar makes a new one; results are then computed anew"),
         ("permission", "access is denied: check the rights of its folder, or set NECTAR_HOME"),
     ):
         if sign in text:

@@ -8,7 +8,8 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from nectar.model.entry import Entry, Job, Name, Span, Usage
+from nectar.catalog.state import Candidate
+from nectar.model.entry import Entry, Job, Name, Span, Totals, Usage
 
 _T = TypeVar("_T")
 _BATCH: Final = 500  # placeholders in one statement; SQLite allows 32766, older builds 999
@@ -55,11 +56,33 @@ def doom(connection: sqlite3.Connection, location: str, size: int, now: float) -
         count(connection, doomed=size)
 
 
+def evict(connection: sqlite3.Connection, entry: Entry, now: float) -> None:
+    """Forgets an entry; its files are to be deleted."""
+    connection.execute("DELETE FROM entries WHERE key = ?", (entry.key,))
+    count(connection, entries=-1, size=-entry.size, files=-entry.files)
+    if entry.location:
+        doom(connection, entry.location, entry.size, now)
+
+
 def usage_of(connection: sqlite3.Connection, now: float) -> Usage:
-    """The totals."""
-    counts = dict(connection.execute("SELECT what, number FROM counts").fetchall())
-    pending = connection.execute("SELECT COALESCE(SUM(size), 0) FROM leases WHERE until > ?", (now,)).fetchone()[0]
-    return Usage(pending=pending, **counts)
+    """The totals, in one statement: what was pending a moment ago may be an entry now."""
+    statement = (
+        "SELECT what, number FROM counts UNION ALL SELECT 'pending', COALESCE(SUM(size), 0) FROM leases WHERE until > ?"
+    )
+    return Usage(**dict(connection.execute(statement, (now,)).fetchall()))
+
+
+def totals_of(connection: sqlite3.Connection) -> Totals:
+    """What is counted only when asked."""
+    statements = (
+        "SELECT COALESCE(SUM(hits), 0), COALESCE(SUM(hits * seconds), 0.0), COALESCE(SUM(pinned), 0) FROM entries",
+        "SELECT COUNT(DISTINCT name) FROM names",
+        "SELECT COUNT(*), COALESCE(SUM(times), 0) FROM lookups",
+        "SELECT COUNT(*) FROM recipes",
+        "SELECT COALESCE(SUM(LENGTH(content)), 0) FROM recipe_parts",
+        "SELECT COUNT(*) FROM jobs",
+    )
+    return Totals(*(number for statement in statements for number in connection.execute(statement).fetchone()))
 
 
 def count(connection: sqlite3.Connection, **changes: int) -> None:
@@ -76,6 +99,12 @@ def to_entry(row: Sequence[Any]) -> Entry:
         key, program, kind, location, manifest, size, files, rows, seconds, created, used, hits, inline, bool(pinned),
         bool(rebuildable), recipe, _spans.decode(spans) if spans else (), producer, signature, protected,
     )  # fmt: skip
+
+
+def to_candidate(row: Sequence[Any]) -> Candidate:
+    """What a policy may know, from a row."""
+    key, size, files, seconds, hits, created, used, protected, pinned, rebuildable = row
+    return Candidate(key, size, files, seconds, hits, created, used, protected, pinned == 1, rebuildable == 1)
 
 
 def to_row(entry: Entry) -> tuple[object, ...]:

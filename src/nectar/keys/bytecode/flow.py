@@ -67,17 +67,31 @@ def blocks_of(code: types.CodeType) -> dict[int, Block]:
 
 
 def _without_reraisers(rows: list[Protected], found: list[Instruction]) -> list[Protected]:
-    """Rows whose handler does more than raising again."""
+    """Rows with handlers that do more than raising again; what those raise again is handled where they stand."""
     by_offset = {instruction.offset: at for at, instruction in enumerate(found)}
 
-    def only_reraises(row: Protected) -> bool:
+    def raising(row: Protected) -> int | None:
+        """Where the handler of a row raises again, if that is all it does."""
         at = by_offset[row.target]
-        names = [(each.name, each.arg) for each in found[at : at + 3]]
-        return names[:2] == [("PUSH_EXC_INFO", 0), ("RERAISE", 0)] or names == [
-            ("COPY", 3), ("POP_EXCEPT", 0), ("RERAISE", 1),
-        ]  # fmt: skip
+        steps = found[at : at + 3]
+        names = [(each.name, each.arg) for each in steps]
+        if names[:2] == [("PUSH_EXC_INFO", 0), ("RERAISE", 0)]:
+            return steps[1].offset
+        return steps[2].offset if names == [("COPY", 3), ("POP_EXCEPT", 0), ("RERAISE", 1)] else None
 
-    return [row for row in rows if not only_reraises(row)]
+    def effective(row: Protected) -> Protected | None:
+        seen: set[int] = set()
+        current: Protected | None = row
+        while current is not None and (offset := raising(current)) is not None:
+            if current.target in seen:
+                return None
+            seen.add(current.target)
+            current = _innermost(rows, offset)
+        return (
+            None if current is None else row._replace(target=current.target, depth=current.depth, lasti=current.lasti)
+        )
+
+    return [better for row in rows if (better := effective(row)) is not None]
 
 
 def _split(found: list[Instruction], rows: list[Protected]) -> dict[int, Block]:

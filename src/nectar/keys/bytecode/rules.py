@@ -150,7 +150,8 @@ def _delete_deref(machine: Machine, arg: int) -> None:
 
 @_rule("LOAD_FROM_DICT_OR_DEREF")
 def _load_from_dict_or_cell(machine: Machine, arg: int) -> None:
-    machine.stack.append(machine.operate("LOAD_CLASSDEREF", None, (*machine.pop(1), machine.dereference(arg))))
+    name = (*machine.variables, *machine.code.co_freevars)[arg]
+    machine.stack.append(machine.operate("LOAD_CLASSDEREF", name, (*machine.pop(1), machine.dereference(arg))))
 
 
 @_rule("LOAD_FROM_DICT_OR_GLOBALS")

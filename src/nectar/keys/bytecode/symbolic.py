@@ -390,18 +390,37 @@ class Machine:
             label = self.code.co_names[arg]
             self.stack.append(self.operate("LOAD_NAME", label, (self.leaf(GLOBAL, label),)))
         else:
-            self.stack.append(self.operate("LOAD_CLASSDEREF", None, (self.dereference(arg),)))
+            self.stack.append(self.operate("LOAD_CLASSDEREF", self._variable(arg), (self.dereference(arg),)))
+
+    def _variable(self, arg: int) -> str:
+        """The name of the cell or free variable number arg."""
+        return (*self.variables, *self.code.co_freevars)[arg]
 
     def dereference(self, arg: int) -> int:
         """The cell or free variable number arg."""
         own = len(self.variables)
         return self.leaf(CELL, arg) if arg < own else self.leaf(FREE, self.code.co_freevars[arg - own])
 
+    def _loads_super(self, operation: Operation, callee: int) -> bool:
+        """Whether this is `super()`, which looks at the first parameter as it is now."""
+        return (
+            operation.name == "LOAD_GLOBAL"
+            and operation.result == callee
+            and (self.data[operation.operands[0]] == "super" and self.parameters > 0)
+        )
+
+    def _first_argument(self) -> int:
+        if self.variables[0] in self.cells:
+            return self.leaf(CELL, 0)
+        return self.operate("LOAD_SLOT", 0, ()) if 0 in self.slots else self.locals[0]
+
     def call(self, operands: tuple[int, ...]) -> None:
         """Calls: below the arguments lie the callee and nothing, or a callee and its first argument."""
         below = self.pop(2)
         empty = [self.kinds[value] == NULL for value in below]
         callee = (below[1],) if empty[0] else (below[0],) if empty[1] else below
+        if not operands and len(callee) == 1 and self.operations and self._loads_super(self.operations[-1], callee[0]):
+            self.operate("SUPER_OF", None, (self._first_argument(),), 0)
         self.stack.append(self.operate("CALL", self.keywords, (*callee, *operands)))
         self.keywords = ()
 

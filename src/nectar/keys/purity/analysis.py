@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from nectar.keys.atoms import ATOMS
-from nectar.keys.bytecode.operation import FREE, Operation
+from nectar.keys.bytecode.operation import CAUGHT, FREE, Operation
 from nectar.keys.exposed import shows_anything
 from nectar.keys.folding import MISSING
 from nectar.keys.origin import origin_of_function
@@ -21,6 +21,7 @@ from nectar.keys.purity import mutators, observers, tables
 from nectar.keys.purity.facts import (
     ATTRIBUTE,
     CONSTANT,
+    DERIVED,
     OBJECT,
     PARAMETER,
     PARTIAL,
@@ -38,6 +39,8 @@ _CHANGES: Final = {"STORE_SUBSCR": 1, "STORE_ATTR": 1, "DELETE_SUBSCR": 0, "DELE
 _FORMATS: Final = {"FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC", "CONVERT_VALUE"}
 _TEXTS: Final = (str, repr, format, ascii)
 _IN_PLACE: Final = 13
+_REMAINDERS: Final = (6, 19)  # BINARY_OP arguments of % and %=
+_CALLED_OR_KEPT: Final = {("CALL", 0), ("STORE_CELL", 1), ("STORE_SLOT", 0), ("CALL_EX", 0)}
 _LOADS: Final = {"LOAD_GLOBAL", "LOAD_FREE", "LOAD_ATTR", "IMPORT_FROM", "BINARY_SUBSCR", "CALL"}
 # Names that change their receiver, whatever common container it is.
 _CHANGING_METHODS: Final = frozenset().union(*(mutators.MUTATORS[kind] for kind in (list, dict, set))) - {"__init__"}
@@ -47,8 +50,15 @@ _SILENT: Final = {
     "FOR_ITER", "UNPACK_SEQUENCE", "STORE_SLOT", "STORE_CELL", "UNPACK_EX", "MATCH_CLASS", "RAISE", "MAKE_FUNCTION",
     "LOAD_SUPER_ATTR", "STORE_NAME", "CHECK_BOUND", "LOAD_GLOBAL", "LOAD_FREE", "CALL", "CALL_EX", *_CHANGES,
 }  # fmt: skip
-# Observers that are everywhere: they count only for what is given to them, not for the whole program.
-_COMMON_OBSERVERS: Final = frozenset({str, repr, format, ascii, getattr, vars, dir})
+_OF_HANDLERS: Final = {
+    "CHECK_EXC_MATCH",
+    "CHECK_EG_MATCH",
+    "PUSH_EXC_INFO",
+    "POP_EXCEPT",
+    "RERAISE",
+    "WITH_EXCEPT_START",
+}
+_ANY_ATTRIBUTE: Final = frozenset({"names", "qualnames", "modules", "docs", "annotations"})
 _DEPTH: Final = 30  # how far helpers are followed ahead of the walk
 
 
@@ -172,6 +182,8 @@ class _Examination:
                 self.report.features.add(feature)
         if template.stored_global:
             self.report.features.add("rebinding")
+        if template.attributes & {"format", "format_map", "__format__", "__str__", "__repr__"}:
+            self.report.features.add("texts")
 
     # by operation
 
@@ -189,6 +201,10 @@ class _Examination:
         elif name == "BINARY_OP":
             if isinstance(operation.arg, int) and operation.arg >= _IN_PLACE:
                 self._change_in_place(self.facts.of(operation.operands[0]))
+            if operation.arg in _REMAINDERS and self._may_be_text(self.facts.of(operation.operands[0])):
+                self.report.features.add("texts")
+        elif name == "MAKE_FUNCTION":
+            self._made_function(operation)
         elif name in ("STORE_GLOBAL", "DELETE_GLOBAL"):
             self.refuse("mutation", f"assigns to the global {operation.arg}")
         elif name in ("STORE_CELL", "DELETE_CELL"):
@@ -198,6 +214,21 @@ class _Examination:
         if name not in _SILENT:
             for value in operation.operands:
                 self._expose(self.facts.of(value))
+        if name not in _OF_HANDLERS and any(self.template.kinds[value] == CAUGHT for value in operation.operands):
+            self.report.features.add("errors")  # messages of errors name functions and their parameters
+
+    def _made_function(self, operation: Operation) -> None:
+        """A function made here shows its name to whoever gets it; nobody sees it if it is only called."""
+        code = self.template.code.co_consts[self.template.data[operation.operands[0]]]  # type: ignore[call-overload]
+        if code.co_name.startswith("<") or "names" in self.report.features:
+            return
+        uses = self.uses.of(operation.result)
+        if any((use.name, at) not in _CALLED_OR_KEPT for use, at in uses):
+            self.report.features.add("names")
+
+    def _may_be_text(self, fact: Fact) -> bool:
+        """Whether % may mean formatting."""
+        return fact.kind != CONSTANT or isinstance(fact.root, (str, bytes))
 
     def _store_cell(self, operation: Operation) -> None:
         target = operation.operands[0]
@@ -209,12 +240,20 @@ class _Examination:
     def _loaded(self, operation: Operation) -> None:
         """Something known was read: is it known to be impure?"""
         value = self.part.known[operation.result]
+        self._text_makers_as_values(value, operation.result)
         if operation.name == "LOAD_ATTR" or operation.name == "IMPORT_FROM":
             owner = self.part.known.get(operation.operands[0])
             if isinstance(owner, types.ModuleType):
                 self._judge(tables.attribute_verdict(owner, str(operation.arg)), value, operation.result)
                 return
         self._judge(tables.verdict(value), value, operation.result)
+
+    def _text_makers_as_values(self, value: object, at: int) -> None:
+        """str() and the like handed to others show whatever those give to them."""
+        if any(value is each for each in _TEXTS) and any(
+            use.name != "CALL" or pos != 0 for use, pos in self.uses.of(at)
+        ):
+            self.report.features |= {"texts", "names", "qualnames"}
 
     def _judge(self, found: tables.Verdict | None, value: object, at: int) -> None:
         if found is None or self.uses.folded_away(at):
@@ -245,12 +284,15 @@ class _Examination:
                 self._expose(argument)
 
     def _call_object(self, called: object, arguments: list[Fact]) -> None:
-        features = observers.observed_by(called)
-        if features:
-            if not _is_common(called):
-                self.report.features |= features
-            elif not arguments and "locals" in features:
-                self.report.features.add("locals")
+        features = observers.observed_by(called) or frozenset()
+        if not arguments and "locals" in features:
+            self.report.features.add("locals")
+        if called is getattr and len(arguments) > 1:
+            self._get_attribute(arguments[1])
+        elif called is vars or called is dir:
+            self.report.features |= _ANY_ATTRIBUTE | {"order"}
+        elif called is type and len(arguments) == 1:
+            self.report.features.add("types")
         for position in mutators.changed_arguments(called):
             if position == mutators.RECEIVER:
                 self._change(Fact(OBJECT, getattr(called, "__self__", None)), "changes")
@@ -265,6 +307,17 @@ class _Examination:
         if any(called is each for each in _TEXTS):
             for argument in arguments[:1]:
                 self._show_as_text(argument)
+
+    def _get_attribute(self, name: Fact) -> None:
+        """getattr(): a name that is known now is like one that is written; any other may be any."""
+        if name.kind in (CONSTANT, OBJECT) and isinstance(name.root, str):
+            feature = observers.ATTRIBUTE_FEATURES.get(name.root)
+            if feature == observers.REFUSE:
+                self.refuse("introspection", f"reads {name.root}, which shows more than what code computes")
+            elif feature is not None:
+                self.report.features.add(feature)
+        else:
+            self.report.features |= _ANY_ATTRIBUTE
 
     def _call_method(self, owner: Fact, name: str, arguments: list[Fact], operation: Operation | None) -> None:
         if owner.kind == OBJECT and not isinstance(owner.root, types.ModuleType):
@@ -340,6 +393,8 @@ class _Examination:
             self.refuse(verdict.kind, f"uses {verdict.reason}")
 
     def _show_as_text(self, shown: Fact) -> None:
+        if shown.kind != CONSTANT:
+            self.report.features.add("texts")
         if shown.kind == OBJECT and not isinstance(shown.root, type):
             found = static_attribute(type(shown.root), "__repr__")
             text = static_attribute(type(shown.root), "__str__")
@@ -348,7 +403,8 @@ class _Examination:
 
     def _expose(self, fact: Fact) -> None:
         root = outside(fact)
-        if root.kind in (OBJECT, PARTIAL) and id(root.root) not in self.report.exposed and shows_anything(root.root):
+        shown = root.kind in (OBJECT, PARTIAL, DERIVED) and id(root.root) not in self.report.exposed
+        if shown and shows_anything(root.root):
             self.report.exposed[id(root.root)] = root.root
 
 
@@ -362,10 +418,6 @@ def _is_safe(called: object) -> bool:
         return called in observers.SAFE_CALLEES
     except Exception:
         return False
-
-
-def _is_common(called: object) -> bool:
-    return any(called is each for each in _COMMON_OBSERVERS)
 
 
 def _name(value: object) -> str:

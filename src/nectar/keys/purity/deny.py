@@ -152,6 +152,7 @@ DENIED: Final[dict[str, dict[str, str]]] = {
         "file": "load loadtxt genfromtxt fromfile fromregex memmap save savez savez_compressed savetxt ndarray.tofile "
         "ndarray.dump",
         "global state": "seterr seterrcall setbufsize set_printoptions get_printoptions geterr geterrcall getbufsize",
+        "identity": "shares_memory may_share_memory",
     },
     "pandas": {
         "file": "read_* ExcelFile ExcelWriter HDFStore DataFrame.to_csv DataFrame.to_json DataFrame.to_html "

@@ -16,13 +16,15 @@ from nectar.keys.folding import MISSING, GlobalsView
 from nectar.keys.resolve import Part
 
 OBJECT, PARTIAL, PARAMETER, ATTRIBUTE, CONSTANT, FRESH = "object", "part", "parameter", "attribute", "constant", "fresh"
+DERIVED = "derived"
 
 
 class Fact(NamedTuple):
     """What is known of a value.
 
     kind: OBJECT (value is `root`), PARTIAL (reached from `root`), PARAMETER (is or was reached from parameter
-    `number`), ATTRIBUTE (attribute `name` of `owner`), CONSTANT (`root`), FRESH.
+    `number`), ATTRIBUTE (attribute `name` of `owner`), CONSTANT (`root`), DERIVED (new, but may hold what `root` holds,
+    such as a copy), FRESH.
     """
 
     kind: str
@@ -34,6 +36,8 @@ class Fact(NamedTuple):
 
 _FRESH: Final = Fact(FRESH)
 _REACHES: Final = {"BINARY_SUBSCR", "GET_ITER", "FOR_ITER", "UNPACK_SEQUENCE", "UNPACK_EX", "GET_AITER", "GET_ANEXT"}
+_GATHERS: Final = {"BUILD_LIST", "BUILD_TUPLE", "BUILD_SET", "BUILD_MAP", "BUILD_CONST_KEY_MAP"}
+_PLAIN: Final = frozenset({int, float, complex, str, bytes, bool, type(None), types.BuiltinFunctionType})
 _READS_A_PART: Final = {"get", "values", "items", "keys", "setdefault", "pop", "__getitem__"}
 _IN_PLACE: Final = 13  # BINARY_OP arguments from here on are +=, -= and so on
 
@@ -95,7 +99,7 @@ class Facts:
     def _worst(self, values: tuple[int, ...] | list[int]) -> Fact:
         """Of several values that may meet, one that comes from outside, if any does."""
         facts = [self.of(value) for value in values]
-        for kind in (OBJECT, PARTIAL, ATTRIBUTE, PARAMETER):
+        for kind in (OBJECT, PARTIAL, ATTRIBUTE, PARAMETER, DERIVED):
             for fact in facts:
                 if fact.kind == kind:
                     return fact
@@ -111,12 +115,23 @@ class Facts:
             callee = self.of(operation.operands[0])
             if callee.kind == ATTRIBUTE and callee.name in _READS_A_PART and callee.owner is not None:
                 return _inside(callee.owner)
+            return self._derived(operation.operands[1:])
+        if name in _GATHERS:
+            return self._derived(operation.operands)
         if name == "BINARY_OP" and isinstance(operation.arg, int) and operation.arg >= _IN_PLACE:
             return _inside(self.of(operation.operands[0]))
         if name == "LOAD_SLOT":
             return self._worst(self._stored.get(("slot", operation.arg), ()))
         if name in ("LOAD_CELL", "LOAD_FREE"):
             return self.in_cell(operation.operands[0])
+        return _FRESH
+
+    def _derived(self, values: tuple[int, ...]) -> Fact:
+        """Something new, made with values of which one may hold something from outside."""
+        for value in values:
+            root = outside(self.of(value))
+            if root.kind in (OBJECT, PARTIAL, DERIVED) and _holds_objects(root.root):
+                return Fact(DERIVED, root.root)
         return _FRESH
 
     def in_cell(self, cell: int) -> Fact:
@@ -139,7 +154,12 @@ def _inside(fact: Fact) -> Fact:
         return _inside(fact.owner)
     if fact.kind == OBJECT:
         return Fact(PARTIAL, fact.root)
-    return fact if fact.kind in (PARTIAL, PARAMETER) else _FRESH
+    return fact if fact.kind in (PARTIAL, PARAMETER, DERIVED) else _FRESH
+
+
+def _holds_objects(value: object) -> bool:
+    """Whether a value can hold functions, classes or instances, rather than plain data alone."""
+    return type(value) not in _PLAIN and not isinstance(value, types.ModuleType)
 
 
 def outside(fact: Fact) -> Fact:

@@ -54,7 +54,7 @@ OBSERVERS: Final[dict[tuple[str, str], frozenset[str]]] = {
     ("builtins", "str.format"): _SHOWN,
     ("builtins", "str.format_map"): _SHOWN,
     ("builtins", "print"): frozenset(),  # what is printed is not part of the result
-    ("builtins", "vars"): _EVERYTHING | {"locals"},
+    ("builtins", "vars"): _EVERYTHING | {"locals", "order"},
     ("builtins", "dir"): _EVERYTHING | {"locals"},
     ("builtins", "locals"): frozenset({"locals"}),
     ("builtins", "getattr"): _EVERYTHING,  # of a computed name; a constant name is looked up in ATTRIBUTE_FEATURES
@@ -94,6 +94,10 @@ ATTRIBUTE_FEATURES: Final[dict[str, str]] = {
     "co_qualname": "qualnames",
     "__doc__": "docs",
     "__annotations__": "annotations",
+    "__dict__": "order",
+    **dict.fromkeys(
+        ("num_chunks", "chunks", "chunk", "iterchunks", "to_batches", "n_chunks", "chunk_lengths"), "chunks"
+    ),
     "__annotate__": "annotations",
     "__module__": "modules",
     "__code__": "code",
@@ -133,6 +137,42 @@ SAFE_CALLEES: Final[frozenset[Any]] = frozenset(
         *_public(math),
     }
 )
+
+
+# Observers that are everywhere: they count only for what is given to them, not for the whole program.
+COMMON: Final[tuple[Any, ...]] = (
+    str,
+    repr,
+    format,
+    ascii,
+    getattr,
+    vars,
+    dir,
+    print,
+    operator.attrgetter,
+    operator.methodcaller,
+)
+
+
+def is_common(value: object) -> bool:
+    """Whether an observer is in so many programs that only what it is given counts."""
+    return any(value is each for each in COMMON)
+
+
+_RARE: Final = frozenset(
+    {"inspect", "pydoc", "pprint", "reprlib", "dis", "marshal", "pickle", "_pickle", "dataclasses"}
+)
+_MAKERS: Final = frozenset({"dataclass", "make_dataclass"})
+
+
+def is_rare(value: object) -> bool:
+    """Whether a callable observes features, and reaching it by whatever way is enough to assume that it does."""
+    if isinstance(value, type) or is_common(value) or not observed_by(value):
+        return False
+    name = getattr(value, "__name__", "")
+    if getattr(value, "__module__", None) in ("typing", "typing_extensions"):
+        return name == "get_type_hints"
+    return getattr(value, "__module__", None) in _RARE and name not in _MAKERS
 
 
 def observed_by(value: object) -> frozenset[str] | None:

@@ -216,11 +216,18 @@ def expand_array(value: pa.Array, walk: WalkContext) -> Expansion:
 
 
 def expand_chunked_array(value: pa.ChunkedArray, walk: WalkContext) -> Expansion:
-    """A chunked array: type and content, not its chunks."""
+    """A chunked array: type and content; its chunks only where code looks at them."""
     parts = Parts(type(value))
     add_type(parts, value.type)
     add_column(parts, value)
+    _add_chunks(parts, value, walk)
     return parts.expansion("arrow chunked array")
+
+
+def _add_chunks(parts: Parts, column: Any, walk: WalkContext) -> None:
+    """Adds how rows are cut, where code looks at it."""
+    if "chunks" in walk.observed and isinstance(column, pa.ChunkedArray):
+        parts.number(column.num_chunks, *map(len, column.chunks))
 
 
 def expand_table(value: pa.Table | pa.RecordBatch, walk: WalkContext) -> Expansion:
@@ -230,6 +237,7 @@ def expand_table(value: pa.Table | pa.RecordBatch, walk: WalkContext) -> Expansi
     parts.number(value.num_rows)
     for field, column in zip(value.schema, value.columns, strict=True):
         add_column(parts, column, field.name)
+        _add_chunks(parts, column, walk)
     return parts.expansion("arrow table")
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from nectar.errors import UnencodableError
 from nectar.keys.expansion import Expander, Expansion, WalkContext, always, joined
+from nectar.keys.purity.observers import ATTRIBUTE_FEATURES, REFUSE
 
 COPIED: Final = frozenset(
     {"__module__", "__name__", "__qualname__", "__doc__", "__wrapped__", "__annotations__", "__type_params__"}
@@ -26,6 +27,7 @@ def attributes(value: object, without: frozenset[str] = frozenset()) -> tuple[li
 
 def expand_partial(value: functools.partial[Any], walk: WalkContext) -> Expansion:
     """A partial: function, positional and keyword arguments, own attributes."""
+    walk.note_call_names((), frozenset(value.keywords), False)
     names, own = attributes(value)
     return Expansion(
         "partial", joined(*names), (value.func, value.args, value.keywords, *own),
@@ -35,6 +37,7 @@ def expand_partial(value: functools.partial[Any], walk: WalkContext) -> Expansio
 
 def expand_partial_method(value: functools.partialmethod[Any], walk: WalkContext) -> Expansion:
     """A partialmethod: function and arguments."""
+    walk.note_call_names((), frozenset(value.keywords), False)
     names, own = attributes(value, frozenset({"func", "args", "keywords"}))
     return Expansion(
         "partialmethod", joined(*names), (value.func, value.args, value.keywords, *own),
@@ -131,7 +134,19 @@ def expand_wrapped_method(value: Any, walk: WalkContext) -> Expansion:
 def expand_getter(value: Any, walk: WalkContext) -> Expansion:
     """An attrgetter or itemgetter: what it gets, in order."""
     parts = tuple(value.__reduce__()[1])
+    if type(value) is operator.attrgetter:
+        for name in ".".join(parts).split("."):
+            _notice_attribute(name, walk)
     return Expansion(type(value).__name__, b"", parts, still=always)
+
+
+def _notice_attribute(name: str, walk: WalkContext) -> None:
+    """Getting an attribute of this name may show more of an object than what it computes."""
+    feature = ATTRIBUTE_FEATURES.get(name)
+    if feature == REFUSE:
+        raise UnencodableError("an attrgetter", walk.path(), f"{name} shows more than what code computes")
+    if feature is not None:
+        walk.observe(feature)
 
 
 def expand_method_caller(value: operator.methodcaller, walk: WalkContext) -> Expansion:
@@ -142,6 +157,7 @@ def expand_method_caller(value: operator.methodcaller, walk: WalkContext) -> Exp
     if isinstance(make, functools.partial):
         arguments, keywords = (*make.args, *arguments), make.keywords
     names = list(keywords)
+    walk.note_call_names((), frozenset(names), False)
     return Expansion(
         "methodcaller", joined(*names), (*arguments, *keywords.values()),
         [*(f"[{index}]" for index in range(len(arguments))), *names], still=always,

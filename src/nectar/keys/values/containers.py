@@ -78,8 +78,8 @@ def expand_mapping_proxy(value: types.MappingProxyType[object, object], walk: Wa
 
 
 def expand_namespace(value: types.SimpleNamespace, walk: WalkContext) -> Expansion:
-    """A SimpleNamespace: its attributes by name."""
-    names = sorted(vars(value))
+    """A SimpleNamespace: its attributes in order, which its text shows."""
+    names = list(vars(value))
     return Expansion("namespace", joined(*names), [vars(value)[name] for name in names], names)
 
 

@@ -108,9 +108,9 @@ def _plain(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def expand_array(value: np.ndarray[Any, Any], walk: WalkContext) -> Expansion:
-    """An array: dtype, shape, content, and whether it may be written to."""
+    """An array: dtype, shape, content, whether it may be written to, and whether it lies in memory column by column."""
     parts = Parts(type(value))
-    parts.number(value.flags.writeable)
+    parts.number(value.flags.writeable, value.flags.fnc)
     add_array(parts, _plain(value) if type(value) is not np.ndarray else value)
     return parts.expansion("ndarray")
 

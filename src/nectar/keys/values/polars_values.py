@@ -20,6 +20,8 @@ def expand_frame(value: pl.DataFrame, walk: WalkContext) -> Expansion:
     """A frame: its columns by name, type and content."""
     parts = Parts(type(value))
     add_frame(parts, value)
+    if "chunks" in walk.observed:
+        parts.number(*(count for column in value.get_columns() for count in column.chunk_lengths()))
     return parts.expansion("polars frame")
 
 
@@ -27,6 +29,8 @@ def expand_series(value: pl.Series, walk: WalkContext) -> Expansion:
     """A series: name, type and content."""
     parts = Parts(type(value))
     add_series(parts, value)
+    if "chunks" in walk.observed:
+        parts.number(*value.chunk_lengths())
     return parts.expansion("polars series")
 
 

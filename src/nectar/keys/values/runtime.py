@@ -137,9 +137,9 @@ _MISSING_PART: Final = "no value"
 
 
 def exception_parts(value: BaseException) -> tuple[list[str], list[object]]:
-    """Names and values of what C code keeps in an exception, apart from its traceback and the error being handled."""
-    names = ["args", "__cause__"]
-    parts: list[object] = [value.args, value.__cause__]
+    """Names and values of what C code keeps in an exception, apart from its traceback."""
+    names = ["args", "__cause__", "__context__", "__suppress_context__"]
+    parts: list[object] = [value.args, value.__cause__, value.__context__, value.__suppress_context__]
     for name in _EXCEPTION_ATTRIBUTES:
         slot = _c_attribute(type(value), name)
         if slot is not None:

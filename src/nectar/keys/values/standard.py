@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import collections
 import decimal
+import fractions
+import pathlib
 import re
 import struct
+import uuid
 from array import array
 from typing import Any
 
@@ -77,6 +80,26 @@ def _flat(view: Any) -> list[object]:
 _CONTEXT = ("prec", "rounding", "Emin", "Emax", "capitals", "clamp")
 
 
+def expand_fraction(value: fractions.Fraction, walk: WalkContext) -> Expansion:
+    """A fraction: numerator and denominator."""
+    return _plain_value("fraction", value, str(value.numerator), str(value.denominator))
+
+
+def expand_uuid(value: uuid.UUID, walk: WalkContext) -> Expansion:
+    """A UUID: its bytes, and whether it is known to be unique."""
+    return _plain_value("uuid", value, value.hex, value.is_safe.name)
+
+
+def expand_path(value: pathlib.PurePath, walk: WalkContext) -> Expansion:
+    """A path: its class and its text. What lies there is not looked at."""
+    return _plain_value("path", value, str(value))
+
+
+def _plain_value(tag: str, value: object, *texts: str) -> Expansion:
+    """A value without identity, of a class written in Python."""
+    return Expansion(tag, joined(*texts), (type(value),), ("class",), by_value=True, still=always)
+
+
 def expand_decimal(value: decimal.Decimal, walk: WalkContext) -> Expansion:
     """A decimal number: sign, digits and exponent. Arithmetic with it depends on the current context."""
     walk.touch("decimal")
@@ -104,6 +127,11 @@ EXPANDERS: dict[type, Expander] = {
     type({}.keys()): expand_dict_view,
     type({}.values()): expand_dict_view,
     type({}.items()): expand_dict_view,
+    fractions.Fraction: expand_fraction,
+    uuid.UUID: expand_uuid,
+    **dict.fromkeys(
+        (pathlib.PurePosixPath, pathlib.PureWindowsPath, pathlib.PosixPath, pathlib.WindowsPath), expand_path
+    ),
     decimal.Decimal: expand_decimal,
     decimal.Context: expand_decimal_context,
 }

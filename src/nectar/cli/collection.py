@@ -1,0 +1,106 @@
+"""`nectar gc`: what would be deleted, and with --apply, what was."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import click
+
+from nectar.catalog.collect import Collected
+from nectar.catalog.service import Catalog
+from nectar.catalog.state import Victim
+from nectar.cli.opened import common_options, number_of, opened, print_json, short
+from nectar.quantities import show_size
+
+_SHOWN: Final = 10  # entries for each reason
+
+
+@click.command()
+@click.option("--apply", is_flag=True, help="Delete; without it, only say what would be deleted.")
+@click.option("--all", "everything", is_flag=True, help="Everything that is neither in use nor pinned.")
+@common_options
+def gc(apply: bool, everything: bool, home: Path | None, as_json: bool) -> None:
+    """Show what the collector would delete, or let it.
+
+    Entries go if the store is over its budget; files go if they belong to no entry.
+    """
+    with opened(home, as_json, writing=apply) as (catalog, settings):
+        done = Collected()
+        if catalog is not None:
+            done = _collect(catalog, everything) if apply else _foresee(catalog, everything)
+        if as_json:
+            print_json({"home": str(settings.home), "applied": apply, **_record(done)})
+        else:
+            _print(done, apply)
+
+
+def _collect(catalog: Catalog, everything: bool) -> Collected:
+    done = catalog.collector.enforce()
+    if everything:
+        catalog.collector.evict(catalog.collector.plan(everything=True), done)
+        _name_kept(catalog, done)
+    swept = catalog.collector.sweep()
+    done.swept, done.freed = swept.swept, done.freed + swept.freed
+    return done
+
+
+def _foresee(catalog: Catalog, everything: bool) -> Collected:
+    """What _collect would do."""
+    done = catalog.collector.sweep(apply=False)
+    done.freed += sum(size for _, size in catalog.index.doomed())
+    done.evicted = catalog.collector.plan(everything=everything)
+    done.freed += sum(victim.size for victim in done.evicted)
+    if everything:
+        _name_kept(catalog, done)
+    return done
+
+
+def _name_kept(catalog: Catalog, done: Collected) -> None:
+    """Says why entries stay that were asked to go."""
+    going = {victim.key for victim in done.evicted}
+    for candidate in catalog.index.candidates():
+        if candidate.key not in going and candidate.key not in done.kept:
+            done.kept[candidate.key] = "pinned" if candidate.pinned else "in use"
+
+
+def _record(done: Collected) -> dict[str, object]:
+    return {
+        "evicted": [{"key": v.key.hex(), "size": v.size, "files": v.files, "reason": v.reason} for v in done.evicted],
+        "kept": [{"key": key.hex(), "reason": reason} for key, reason in done.kept.items()],
+        "swept": done.swept,
+        "freed": done.freed,
+    }
+
+
+def _print(done: Collected, applied: bool) -> None:
+    by_reason: dict[str, list[Victim]] = defaultdict(list)
+    for victim in done.evicted:
+        by_reason[victim.reason].append(victim)
+    for reason, victims in by_reason.items():
+        size = show_size(sum(victim.size for victim in victims))
+        verb = "evicted" if applied else "to evict"
+        click.secho(f"{number_of(len(victims), 'entry', 'entries')} {verb}, {size}: {reason}", bold=True)
+        _print_some([f"{short(victim.key)}  {show_size(victim.size):>8}" for victim in victims])
+    if done.swept:
+        verb = "swept" if applied else "to sweep"
+        click.secho(f"{number_of(len(done.swept), 'folder')} {verb}: they belong to no entry", bold=True)
+        _print_some(done.swept)
+    if done.kept:
+        click.secho(f"{number_of(len(done.kept), 'entry', 'entries')} kept", bold=True)
+        _print_some([f"{short(key)}  {reason}" for key, reason in done.kept.items()])
+    if applied:
+        click.echo(f"Freed {show_size(done.freed)}." if done.freed else "Nothing had to go.")
+    elif done.evicted or done.swept or done.freed:
+        click.echo(f"{show_size(done.freed)} would be freed. Nothing was deleted: --apply does it.")
+    else:
+        click.echo("Nothing has to go.")
+
+
+def _print_some(lines: Sequence[str]) -> None:
+    for line in lines[:_SHOWN]:
+        click.echo(f"  {line}")
+    if len(lines) > _SHOWN:
+        click.echo(f"  and {len(lines) - _SHOWN:,} more")

@@ -1,0 +1,133 @@
+"""`nectar ls`: what is kept."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Final
+
+import click
+
+from nectar.catalog.service import Catalog
+from nectar.catalog.state import Candidate
+from nectar.cli.opened import (
+    ago,
+    common_options,
+    kind_of,
+    number_of,
+    opened,
+    print_json,
+    print_table,
+    record_of,
+    short,
+)
+from nectar.model.entry import Entry, Name
+from nectar.quantities import show_duration, show_size
+
+_ORDERS: Final[dict[str, Callable[[Candidate], float]]] = {
+    "used": lambda candidate: candidate.used,
+    "size": lambda candidate: candidate.size,
+    "cost": lambda candidate: candidate.seconds,
+}
+_LIMIT: Final = 40  # what fits on a screen
+
+
+@click.command()
+@click.option("--names", "only_names", is_flag=True, help="List names and what they point to, instead of entries.")
+@click.option("--sort", type=click.Choice(list(_ORDERS)), default="used", show_default=True,
+              help="Latest use, largest size, or longest time to make first.")  # fmt: skip
+@click.option("--limit", type=click.IntRange(min=0), default=_LIMIT, show_default=True, help="0 shows everything.")
+@common_options
+def ls(only_names: bool, sort: str, limit: int, home: Path | None, as_json: bool) -> None:
+    """List what is kept."""
+    with opened(home, as_json) as (catalog, settings):
+        if catalog is None:
+            if as_json:
+                print_json({"home": str(settings.home), "names" if only_names else "entries": [], "total": 0})
+            else:
+                click.echo(f"Nothing is kept yet: there is no catalog in {settings.home}")
+        elif only_names:
+            _list_names(catalog, limit, as_json, str(settings.home))
+        else:
+            _list_entries(catalog, sort, limit, as_json, str(settings.home))
+
+
+def _list_entries(catalog: Catalog, sort: str, limit: int, as_json: bool, home: str) -> None:
+    now, usage = catalog.clock.now(), catalog.usage()
+    entries = _first(catalog, _ORDERS[sort], limit or usage.entries)
+    names = _names_by_key(catalog)
+    if as_json:
+        records = [{**record_of(e, now), "names": [name.name for name in names.get(e.key, ())]} for e in entries]
+        print_json({"home": home, "entries": records, "total": usage.entries, "size": usage.size})
+        return
+    if not entries:
+        click.echo(f"Nothing is kept in {home}")
+        return
+    rows = [_row(entry, names.get(entry.key, []), now) for entry in entries]
+    heads = ("KEY", "KIND", "ROWS", "SIZE", "MADE IN", "USED", "LAST USE", "")
+    print_table(heads, rows, frozenset((0, 1, 7)))
+    limited = catalog.collector.budget.size
+    of = f" of {show_size(limited)}" if limited else ""
+    click.echo(f"\n{number_of(usage.entries, 'entry', 'entries')}, {show_size(usage.size)}{of}, in {home}")
+    if len(entries) < usage.entries:
+        click.echo(f"{number_of(usage.entries - len(entries), 'more', 'more')}: --limit 0 shows all")
+
+
+def _first(catalog: Catalog, order: Callable[[Candidate], float], limit: int) -> list[Entry]:
+    """The first entries by an order; only these are read whole, so that a million others do not matter."""
+    chosen = [each.key for each in heapq.nlargest(limit, catalog.index.candidates(), key=order)]
+    found = catalog.index.lookup(chosen)
+    return [found[key] for key in chosen if key in found]  # an entry may go while we look
+
+
+def _names_by_key(catalog: Catalog) -> dict[bytes, list[Name]]:
+    found: dict[bytes, list[Name]] = {}
+    for name in catalog.index.names():
+        found.setdefault(name.key, []).append(name)
+    return found
+
+
+def _row(entry: Entry, names: list[Name], now: float) -> tuple[str, ...]:
+    return (
+        short(entry.key),
+        kind_of(entry),
+        f"{entry.rows:,}" if entry.kind == "arrow" else "-",
+        show_size(entry.size),
+        show_duration(entry.seconds),
+        f"{entry.hits:,}x",
+        ago(entry.used, now),
+        ", ".join([*marks(entry, now), *(name.name for name in names)]),
+    )
+
+
+def marks(entry: Entry, now: float) -> list[str]:
+    """What is special about an entry."""
+    found = {
+        "pinned": entry.pinned,
+        "new": entry.protected > now,
+        "cannot be rebuilt": not entry.rebuildable,
+    }
+    return [mark for mark, holds in found.items() if holds]
+
+
+def _list_names(catalog: Catalog, limit: int, as_json: bool, home: str) -> None:
+    names = catalog.index.names()
+    shown = names[:limit] if limit else names
+    kept = catalog.index.lookup([name.key for name in shown])
+    if as_json:
+        records = [{**asdict(name), "key": name.key.hex(), "kept": name.key in kept} for name in shown]
+        print_json({"home": home, "names": records, "total": len(names)})
+        return
+    if not names:
+        click.echo(f"There are no names in {home}")
+        return
+    now = catalog.clock.now()
+    rows = []
+    for name in shown:
+        size = show_size(kept[name.key].size) if name.key in kept else "gone"
+        rows.append((name.name, short(name.key), str(name.version), ago(name.since, now), size))
+    print_table(("NAME", "KEY", "VERSION", "BOUND", "SIZE"), rows, frozenset((0, 1)))
+    if len(shown) < len(names):
+        click.echo(f"{number_of(len(names) - len(shown), 'more', 'more')}: --limit 0 shows all")

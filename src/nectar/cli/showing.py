@@ -1,0 +1,153 @@
+"""`nectar show`: everything about one entry. Looking at a result is no use of it, and changes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import click
+
+from nectar.catalog import state
+from nectar.catalog.service import Catalog
+from nectar.cli.opened import ago, common_options, entry_meant, kind_of, number_of, opened, print_json, record_of, rough
+from nectar.model.entry import Entry, Lease, Name
+from nectar.quantities import show_duration, show_size
+from nectar.store.read import Damaged, Gone, Result
+from nectar.store.store import Store
+
+_SHOWN_COLUMNS: Final = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What lies in the store. problem: empty if it is whole as far as lengths and ends tell."""
+
+    columns: tuple[tuple[str, str], ...]
+    paths: tuple[str, ...]
+    problem: str = ""
+
+
+@click.command()
+@click.argument("key")
+@common_options
+def show(key: str, home: Path | None, as_json: bool) -> None:
+    """Show everything about one entry.
+
+    KEY is the beginning of a key, long enough to mean one entry, or a name.
+    """
+    with opened(home, as_json, asked=key) as (catalog, settings):
+        entry = entry_meant(catalog, key, settings.home)
+        assert catalog is not None  # or there would be no entry
+        now = catalog.clock.now()
+        content = _content(catalog, entry)
+        leases = [lease for lease in catalog.index.leases() if entry.location and lease.location == entry.location]
+        names = [name for name in catalog.index.names() if name.key == entry.key]
+        goes, why = verdict(catalog, entry, state.live(leases, now), now)
+        if as_json:
+            print_json(_record(entry, content, leases, names, goes, why, now))
+        else:
+            _print(entry, content, state.live(leases, now), names, why, now)
+
+
+def _content(catalog: Catalog, entry: Entry) -> Content:
+    # A store of its own: nothing is verified in the background, and what is found is only shown.
+    opened_result = Store(catalog.store.root).open(entry)
+    if isinstance(opened_result, Gone):
+        return Content((), (), f"missing: {opened_result.reason}")
+    if isinstance(opened_result, Damaged):
+        return Content((), (), f"damaged: {opened_result.reason} ({opened_result.part})")
+    assert isinstance(opened_result, Result)
+    with opened_result:
+        return Content(tuple((column.name, column.type) for column in opened_result.schema), opened_result.paths)
+
+
+# whether it would go
+
+
+def verdict(catalog: Catalog, entry: Entry, held: list[Lease], now: float) -> tuple[bool, str]:
+    """Whether the collector would evict an entry now, and why or why not."""
+    stays = state.may_evict(entry, held, now)
+    if stays == "pinned":
+        return False, "stays: it is pinned, until `nectar unpin`"
+    if stays is not None:
+        until = max(lease.until for lease in held)
+        return False, f"stays: {stays}, for another {rough(until - now)} at most"
+    for victim in catalog.collector.plan():
+        if victim.key == entry.key:
+            return True, f"goes with the next collection: {victim.reason}"
+    return False, _rank(catalog, entry, now)
+
+
+def _rank(catalog: Catalog, entry: Entry, now: float) -> str:
+    """Where an entry stands among those that may go."""
+    if not entry.rebuildable:
+        return "stays: it cannot be rebuilt, so everything else that may go goes first"
+    if entry.protected > now:
+        return f"stays: it is new, and spared for another {rough(entry.protected - now)} unless nothing else is left"
+    ranks = {
+        each.key: catalog.collector.policy.expendability(each, now)
+        for each in catalog.index.candidates()
+        if each.rebuildable and not each.pinned and each.protected <= now
+    }
+    if entry.key not in ranks:
+        return "stays: it was changed a moment ago"
+    place = 1 + sum(rank > ranks[entry.key] for rank in ranks.values())
+    policy = catalog.collector.policy.name
+    return f"stays: nothing has to go now; number {place:,} of {len(ranks):,} to go by the policy {policy}"
+
+
+# how it is put
+
+
+def _record(
+    entry: Entry, content: Content, leases: list[Lease], names: list[Name], goes: bool, why: str, now: float
+) -> dict[str, object]:
+    return {
+        **record_of(entry, now),
+        "protected": entry.protected,
+        "location": entry.location or None,
+        "inline": entry.inline is not None,
+        "paths": list(content.paths),
+        "schema": [{"name": name, "type": kind} for name, kind in content.columns],
+        "problem": content.problem or None,
+        "producer": entry.producer,
+        "signed": bool(entry.signature),
+        "recipe": entry.recipe.hex() if entry.recipe else None,
+        "spans": [{"first": s.first.hex(), "last": s.last.hex(), "count": s.count} for s in entry.spans],
+        "leases": [{"holder": lease.holder, "until": lease.until, "holds": lease.until > now} for lease in leases],
+        "names": [name.name for name in names],
+        "evicted_next": goes,
+        "eviction": why,
+    }
+
+
+def _print(entry: Entry, content: Content, held: list[Lease], names: list[Name], why: str, now: float) -> None:
+    rows = f", {number_of(entry.rows, 'row')}" if entry.kind == "arrow" else ""
+    where = "in the catalog itself" if entry.inline is not None else f"in {number_of(entry.files, 'file')}"
+    lines = [
+        ("key", entry.key.hex()),
+        ("program", entry.program.hex()),
+        ("result", f"{kind_of(entry)}{rows}, {show_size(entry.size)} {where}"),
+        ("made", f"{ago(entry.created, now)} by {entry.producer or 'somebody'}, in {show_duration(entry.seconds)}"),
+        ("used", f"{number_of(entry.hits, 'time')}, last {ago(entry.used, now)}" if entry.hits else "never yet"),
+        ("recipe", entry.recipe.hex() if entry.recipe else "none"),
+        ("rebuild", "possible" if entry.rebuildable else "not possible: an input is gone, or was not a file"),
+        ("eviction", why),
+    ]  # fmt: skip
+    lines += [("name", f"{name.name}, version {name.version}, bound {ago(name.since, now)}") for name in names]
+    lines += [("lease", f"{lease.holder}, for another {rough(lease.until - now)}") for lease in held]
+    lines += [("inputs", f"{number_of(span.count, 'extent')}") for span in entry.spans]
+    for head, text in lines:
+        click.echo(f"{head:<9} {text}")
+    if content.problem:
+        click.secho(f"problem   {content.problem}; `nectar check --repair` mends it", fg="red")
+    for path in content.paths:
+        click.echo(f"{'file':<9} {path}")
+    if content.columns:
+        click.echo("columns")
+        width = max(len(name) for name, _ in content.columns[:_SHOWN_COLUMNS])
+        for name, kind in content.columns[:_SHOWN_COLUMNS]:
+            click.echo(f"  {name:<{width}}  {kind}")
+        if len(content.columns) > _SHOWN_COLUMNS:
+            click.echo(f"  and {len(content.columns) - _SHOWN_COLUMNS:,} more")
