@@ -196,16 +196,15 @@ def test_large_batches(index):
     assert counted(index).entries == 2500
 
 
-def test_entries_and_candidates_come_in_the_order_of_keys(index):
+def test_entries_come_in_the_order_of_keys_and_candidates_in_any(index):
     for number in range(300):
         put(index, number)
     keys = [each.key for each in index.entries()]
     assert keys == sorted(keys)
-    assert [each.key for each in index.candidates()] == keys
+    assert sorted(each.key for each in index.candidates()) == keys
 
 
 def test_more_entries_than_one_page(index):
-    index.add(entry(0), "", 0.0, NOW)
     for number in range(10_001):
         index.add(entry(number), "", 0.0, NOW)
     assert sum(1 for _ in index.entries()) == sum(1 for _ in index.candidates()) == counted(index).entries == 10_001
@@ -247,6 +246,7 @@ def test_find_by_a_whole_key_and_by_nothing_that_is_a_key(index):
     assert index.find(key(1).hex()) == [added]
     assert index.find(key(1).hex() + "00") == []
     assert index.find("no hex") == []
+    assert index.find(f"{key(1).hex()[:2]} ") == []
 
 
 def test_touch_adds_uses_and_never_goes_back_in_time(index):

@@ -5,9 +5,11 @@ process is killed right before it. Then the parent looks: what was reported as k
 nothing that its repair does not mend, and what lies on disk is what the entries say.
 """
 
+import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -103,10 +105,21 @@ PROTOCOLS = [
 ]  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def prepared(tmp_path_factory):
+@pytest.fixture
+def folder(tmp_path):
+    """In memory where that is possible: what a killed process has written is there without any fsync."""
+    if not os.access("/dev/shm", os.W_OK):
+        yield tmp_path
+        return
+    place = Path(tempfile.mkdtemp(prefix="nectar-crash-", dir="/dev/shm"))
+    yield place
+    shutil.rmtree(place)
+
+
+@pytest.fixture
+def prepared(folder):
     """A store with results, orphans, things left in staging and trash, and a deletion that was not finished."""
-    home = tmp_path_factory.mktemp("prepared") / "home"
+    home = folder / "prepared"
     clock = manual_clock()
     catalog = opened(home, clock)
     for number in range(3):
@@ -152,14 +165,14 @@ def steps_of(home, clock, protocol):
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: protocol.__name__)
-def test_killed_at_every_step(prepared, tmp_path, protocol):
+def test_killed_at_every_step(prepared, folder, protocol):
     clock = manual_clock()
-    shutil.copytree(prepared, tmp_path / "dry")
-    steps = steps_of(tmp_path / "dry", clock, protocol)
+    shutil.copytree(prepared, folder / "dry")
+    steps = steps_of(folder / "dry", clock, protocol)
     assert len(steps) >= 2, steps
     reached = 0
     for fatal in range(1, len(steps) + 1):
-        home = tmp_path / str(fatal)
+        home = folder / str(fatal)
         shutil.copytree(prepared, home)
         reported, killed = in_child(run(home, clock, protocol), fatal)
         reached += killed
@@ -208,16 +221,16 @@ def matches(found, number):
     )
 
 
-def test_first_use_killed_at_every_step(tmp_path):
+def test_first_use_killed_at_every_step(folder):
     clock = manual_clock()
 
     def protocol(catalog, report):
         keep(catalog, report, 5, 2000)
 
-    steps = steps_of(tmp_path / "dry", clock, protocol)
+    steps = steps_of(folder / "dry", clock, protocol)
     assert "sql begin migrate" in steps
     for fatal in range(1, len(steps) + 1):
-        home = tmp_path / str(fatal)
+        home = folder / str(fatal)
         reported, killed = in_child(run(home, clock, protocol), fatal)
         assert killed
         catalog = opened(home, clock)
@@ -249,7 +262,7 @@ print(*steps.seen, sep="\\n")
 """
 
 
-def test_table_killed_at_a_sample_of_steps(tmp_path):
+def test_table_killed_at_a_sample_of_steps(folder):
     pa = pytest.importorskip("pyarrow")
     clock = manual_clock()
 
@@ -260,11 +273,11 @@ def test_table_killed_at_a_sample_of_steps(tmp_path):
         assert (done.returncode == 0) == (fatal == 0), done.stderr
         return done.stdout.splitlines()
 
-    said, *steps = write(tmp_path / "dry", 0)
+    said, *steps = write(folder / "dry", 0)
     assert said == "kept Kept"
     rename, add = steps.index("rename into place") + 1, steps.index("sql commit add entry") + 1
     for fatal in (steps.index("write part") + 1, rename, rename + 1, add, add + 1):
-        home = tmp_path / str(fatal)
+        home = folder / str(fatal)
         reported = write(home, fatal)
         catalog = opened(home, clock, verify="before")
         known = catalog.index.lookup([key(0)]).get(key(0))

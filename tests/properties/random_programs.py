@@ -36,7 +36,7 @@ class Maker:
     def __init__(self, random: Random, generator: bool = False, anonymous: bool = False) -> None:
         self.random = random
         self.generator = generator
-        self.anonymous = anonymous  # makes no functions and no texts, in which names of functions would show
+        self.anonymous = anonymous  # no functions, texts, caught errors: names of functions would show in them
         self.calls = 0
 
     def name(self) -> str:
@@ -131,7 +131,7 @@ class Maker:
         if kind == "try":
             handlers = random.randint(1, 2)
             names = [random.choice(ERRORS) for _ in range(handlers)]
-            bound = [self.name() if random.random() < 0.4 else "" for _ in range(handlers)]
+            bound = [self.name() if random.random() < 0.4 and not self.anonymous else "" for _ in range(handlers)]
             blocks = [self.block(deeper, loop), *(self.block(deeper, loop, 2) for _ in range(handlers))]
             blocks.append(self.block(deeper, loop, 1) if random.random() < 0.3 else [])
             blocks.append(self.block(deeper, loop, 1) if random.random() < 0.25 else [])

@@ -27,8 +27,6 @@ SEED = int(os.environ.get("NECTAR_TEST_SEED", "0"))
 EDITS = 6
 PLANS = range(24)
 
-# Not strict: whether a random program meets it depends on the seed and on the version of Python.
-_DROPPED_HANDLER = "a handler that only raises again is dropped together with the outer handler behind it"
 # unraisable errors of abandoned generators are part of random programs
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
@@ -78,7 +76,6 @@ def _report(wrong: list[str]) -> str:
     return f"{len(wrong)} pairs share a fingerprint and behave differently; the shortest:\n{wrong[0] if wrong else ''}"
 
 
-@pytest.mark.xfail(strict=False, reason=_DROPPED_HANDLER)
 def test_programs_that_behave_differently_have_different_fingerprints() -> None:
     wrong, looked_at = _search(SEED, PROGRAMS)
     assert looked_at > 5 * PROGRAMS
@@ -86,7 +83,6 @@ def test_programs_that_behave_differently_have_different_fingerprints() -> None:
 
 
 @pytest.mark.deep
-@pytest.mark.xfail(strict=False, reason=_DROPPED_HANDLER)
 @pytest.mark.parametrize("part", range(20))
 def test_many_programs_that_behave_differently_have_different_fingerprints(part: int) -> None:
     wrong, _ = _search(1_000_000 + SEED + part * 1000, 1000)

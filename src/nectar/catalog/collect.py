@@ -16,7 +16,7 @@ from nectar.catalog import state
 from nectar.catalog.index.base import Index
 from nectar.catalog.state import Budget, Candidate, Need, Policy, Victim
 from nectar.clock import Clock
-from nectar.errors import StoreFailure
+from nectar.errors import CatalogFailure, StoreFailure
 from nectar.model.entry import Entry, Lease
 from nectar.store.layout import key_of
 from nectar.store.remove import Found
@@ -88,14 +88,23 @@ class Collector:
         done = Collected() if done is None else done
         any_gone = False
         for batch in _batches(victims, _BATCH):
-            gone, kept = self.index.evict([victim.key for victim in batch], self.clock.now())
-            keys = {entry.key for entry in gone}
-            done.evicted.extend(victim for victim in batch if victim.key in keys)
-            done.kept.update(kept)
-            any_gone = any_gone or bool(gone)
-            self._delete([entry.location for entry in gone if entry.location], done)
-            done.freed += sum(entry.size for entry in gone if not entry.location)
+            try:
+                any_gone = self._evict_batch(batch, done) or any_gone
+            except CatalogFailure:
+                # A disk without room for a large transaction may have it for a small one, which makes room for more.
+                for victim in batch:
+                    any_gone = self._evict_batch([victim], done) or any_gone
         return any_gone
+
+    def _evict_batch(self, victims: list[Victim], done: Collected) -> bool:
+        """Evicts entries in one transaction, and deletes their files; True if anything went."""
+        gone, kept = self.index.evict([victim.key for victim in victims], self.clock.now())
+        keys = {entry.key for entry in gone}
+        done.evicted.extend(victim for victim in victims if victim.key in keys)
+        done.kept.update(kept)
+        done.freed += sum(entry.size for entry in gone if not entry.location)
+        self._delete([entry.location for entry in gone if entry.location], done)
+        return bool(gone)
 
     def delete_doomed(self, done: Collected | None = None) -> Collected:
         """Deletes the files of entries that are gone; a pass that ended early left them."""

@@ -142,8 +142,11 @@ class Catalog:
         self._lose(entry, f"{problem.reason} ({problem.part})")
 
     def _lose(self, entry: Entry, reason: str) -> None:
-        # What is no longer known was evicted by somebody, and that is no loss.
-        if self.read_only or self.index.lose(entry, self.clock.now()):
+        try:
+            known = self.read_only or self.index.lose(entry, self.clock.now())
+        except CatalogFailure as failure:
+            known, reason = True, f"{reason}; {failure}"
+        if known:  # otherwise somebody evicted it meanwhile, and that is no loss
             _log.warning("the result %s is lost and computed anew when asked for: %s", entry.key.hex()[:12], reason)
 
     # computing once

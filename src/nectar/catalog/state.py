@@ -6,6 +6,8 @@ holder computes a key at a time, until its time is up; of two results for one ke
 
 from __future__ import annotations
 
+import heapq
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, Protocol
@@ -196,7 +198,7 @@ def choose(candidates: Iterable[Candidate], wanted: Need, policy: Policy, now: f
     here: whoever deletes looks at them again.
     """
     victims: list[Victim] = []
-    tiers: tuple[list[tuple[float, Candidate]], ...] = ([], [], [])
+    tiers = tuple(_MostExpendable(wanted) for _ in _LAST_RESORT)
     for candidate in candidates:
         if candidate.pinned:
             continue
@@ -204,19 +206,50 @@ def choose(candidates: Iterable[Candidate], wanted: Need, policy: Policy, now: f
             victims.append(Victim(candidate.key, candidate.size, candidate.files, "not used for too long"))
             continue
         tier = 2 if not candidate.rebuildable else 1 if candidate.protected > now else 0
-        tiers[tier].append((policy.expendability(candidate, now), candidate))
+        tiers[tier].show(policy.expendability(candidate, now), candidate)
     size, files = sum(victim.size for victim in victims), sum(victim.files for victim in victims)
-    for ranked, reason in zip(tiers, _LAST_RESORT, strict=True):
-        if size >= wanted.size and files >= wanted.files:
-            break
-        ranked.sort(key=lambda pair: -pair[0])
-        for _, candidate in ranked:
+    for tier_, reason in zip(tiers, _LAST_RESORT, strict=True):
+        for candidate in tier_.ranked():
             if size >= wanted.size and files >= wanted.files:
-                break
+                return victims
             victims.append(Victim(candidate.key, candidate.size, candidate.files, reason))
             size += candidate.size
             files += candidate.files
     return victims
+
+
+class _MostExpendable:
+    """The most expendable of the candidates shown, as few of them as free what is wanted; the others are forgotten.
+
+    A store may have millions of entries, of which a pass evicts a few: they need not be in memory together.
+    """
+
+    def __init__(self, wanted: Need) -> None:
+        self._heap: list[tuple[float, int, Candidate]] = []  # the least expendable first, of equals the latest
+        self._shown = 0
+        self._size = -wanted.size  # more than enough where not negative
+        self._files = -wanted.files
+        self._bar = math.inf if self._size >= 0 and self._files >= 0 else -math.inf
+
+    def show(self, expendability: float, candidate: Candidate) -> None:
+        """Keeps a candidate if it is among the most expendable."""
+        if expendability <= self._bar:
+            return
+        heap = self._heap
+        self._shown += 1
+        heapq.heappush(heap, (expendability, -self._shown, candidate))
+        self._size += candidate.size
+        self._files += candidate.files
+        while self._size >= heap[0][2].size and self._files >= heap[0][2].files:
+            _, _, least = heapq.heappop(heap)
+            self._size -= least.size
+            self._files -= least.files
+        if self._size >= 0 and self._files >= 0:
+            self._bar = heap[0][0]
+
+    def ranked(self) -> list[Candidate]:
+        """Those kept, the most expendable first."""
+        return [candidate for _, _, candidate in sorted(self._heap, reverse=True)]
 
 
 def cumulative(own: float, made_from: Sequence[Entry]) -> float:

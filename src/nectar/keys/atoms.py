@@ -1,7 +1,8 @@
 """Canonical bytes of values that have no parts and no identity.
 
 In: a value of one of the types in ATOMS (exactly that type). Out: bytes that begin with a tag and carry their own
-length. Only types written in C: the classes of others can be changed, so that they have to be looked at. Law: equal bytes if and only if same type and same value, sign of zero and bits of NaN included.
+length. Only types written in C: the classes of others can be changed, so that they have to be looked at. Law: equal
+bytes if and only if same type and same value, sign of zero and bits of NaN included.
 """
 
 from __future__ import annotations

@@ -42,15 +42,13 @@ class GlobalsView:
 def _global(renderer: Renderer, operation: Operation) -> object:
     name: str = renderer.template.data[operation.operands[0]]  # type: ignore[assignment]
     renderer.label(operation, f"global {name}")
-    if renderer.rebinding or name in renderer.template.stored_global:
-        return MISSING
     return renderer.resolution.read_global(name)
 
 
 def _free(renderer: Renderer, operation: Operation) -> object:
     name: str = renderer.template.data[operation.operands[0]]  # type: ignore[assignment]
     renderer.label(operation, f"captured {name}")
-    if renderer.rebinding or name in renderer.template.stored_free:
+    if name in renderer.template.stored_free:
         return MISSING
     return renderer.cells.get(name, MISSING)
 

@@ -57,7 +57,6 @@ def expand_function(function: types.FunctionType, walk: WalkContext, special: Sp
     origin = origin_of_function(function)
     if origin is not APPLICATION:
         return expand_library_function(function, origin, walk)
-    code = function.__code__
     hashing = special is not None and special.role == "hash"
     _, resolution, skeleton, report = examine(function, walk.observed, walk.examined, hashing=hashing)
     _tell(walk, report, special or function)

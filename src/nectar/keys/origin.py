@@ -170,10 +170,11 @@ def is_native(module: ModuleType) -> bool:
 
 def module_of_globals(namespace: dict[str, Any]) -> ModuleType | None:
     """The imported module whose namespace is this very dict, or None."""
-    name = namespace.get("__name__")
-    module = sys.modules.get(name) if type(name) is str else None
-    if isinstance(module, ModuleType) and _namespace(module) is namespace:
-        return module
+    spec = namespace.get("__spec__")
+    for name in (namespace.get("__name__"), getattr(spec, "name", None)):  # modules may give themselves another name
+        module = sys.modules.get(name) if type(name) is str else None
+        if isinstance(module, ModuleType) and _namespace(module) is namespace:
+            return module
     return None
 
 

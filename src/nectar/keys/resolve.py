@@ -39,6 +39,7 @@ SIGNATURE_FLAGS: Final = (
     inspect.CO_VARARGS | inspect.CO_VARKEYWORDS | inspect.CO_GENERATOR | inspect.CO_COROUTINE
     | inspect.CO_ITERABLE_COROUTINE | inspect.CO_ASYNC_GENERATOR
 )  # fmt: skip
+REBINDS: Final = "rebinds "  # with a name behind it: a feature of programs that assign to a global or captured variable
 # Names a class body sets by itself; they tell where the class stands, not what it does.
 _OF_CLASS_BODIES: Final = {
     "__module__": "modules", "__qualname__": "qualnames", "__doc__": "docs",
@@ -175,7 +176,8 @@ class Renderer:
         self.free: dict[str, int] = {}
         self.local_cells: dict[int, int] = {}
         self.parameters: dict[str, int] = {}  # of the function that evaluates this code, by name
-        self.rebinding = "rebinding" in resolution.observed
+        self.rebound = {each.removeprefix(REBINDS) for each in resolution.observed if each.startswith(REBINDS)}
+        self.ordered: dict[int, object] = {}  # loads of names that reached code assigns to: when matters, too
 
     def render(self) -> bytes:
         """The skeleton of the template."""
@@ -201,7 +203,15 @@ class Renderer:
         if found is MISSING:
             return False
         self.known[operation.result] = found
+        if self.rebound and self._loaded_name_of(operation) in self.rebound:
+            self.ordered[id(operation)] = found
+            return False
         return True
+
+    def _loaded_name_of(self, operation: Operation) -> object:
+        if operation.name in ("LOAD_GLOBAL", "LOAD_FREE"):
+            return self.template.data[operation.operands[0]]
+        return operation.arg
 
     def label(self, operation: Operation, text: str) -> None:
         """Says what people call the result of an operation."""
@@ -236,6 +246,8 @@ class Renderer:
     def _operation(self, head: bytes, operation: Operation) -> bytes:
         if operation.name == "MAKE_FUNCTION":
             return self._function(operation)
+        if id(operation) in self.ordered:
+            return head + self.resolution.operand(self.ordered[id(operation)], self.labels.get(operation.result, ""))
         if id(operation) in self.part.inlined:
             return self._inlined(self.part.inlined[id(operation)], operation)
         if operation.name == "STORE_NAME" and operation.arg in _OF_CLASS_BODIES:
@@ -300,7 +312,7 @@ class Renderer:
 
     def _held(self, value: int) -> object:
         """What a captured variable holds, where this code got it from outside and nobody here changes it."""
-        if self.template.kinds[value] != FREE or self.rebinding:
+        if self.template.kinds[value] != FREE or self.template.data[value] in self.rebound:
             return MISSING
         return self.cells.get(self.template.data[value], MISSING)  # type: ignore[call-overload]
 

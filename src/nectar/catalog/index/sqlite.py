@@ -10,6 +10,7 @@ from __future__ import annotations
 import sqlite3
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from string import hexdigits
 from typing import Any, TypeVar
 
 import blake3
@@ -70,6 +71,8 @@ class SqliteIndex(Transactions):
 
     def find(self, prefix: str) -> list[Entry]:
         """Entries whose key begins with these hexadecimal digits."""
+        if not set(prefix) <= set(hexdigits):
+            return []
         odd = len(prefix) % 2 == 1
         low, high = (bytes.fromhex(prefix + end * odd) for end in "0f")
         statement = f"SELECT {rows.ENTRY} FROM entries WHERE key >= ? AND key <= ? ORDER BY key"
@@ -230,6 +233,7 @@ class SqliteIndex(Transactions):
 
     def evict(self, keys: Iterable[bytes], now: float) -> tuple[list[Entry], dict[bytes, str]]:
         """Dooms entries unless pinned or leased; returns those evicted, and why others stay."""
+        keys = list(keys)
 
         def evict(connection: sqlite3.Connection) -> tuple[list[Entry], dict[bytes, str]]:
             gone: list[Entry] = []
@@ -247,7 +251,7 @@ class SqliteIndex(Transactions):
                 gone.append(entry)
             return gone, kept
 
-        return self._write("evict", evict)
+        return self._free("evict", evict)
 
     def lose(self, entry: Entry, now: float) -> bool:
         """Dooms an entry whose files are gone or damaged, whatever protects it; False if it is not there any more."""
@@ -259,7 +263,7 @@ class SqliteIndex(Transactions):
             rows.evict(connection, standing, now)
             return True
 
-        return self._write("lose", lose)
+        return self._free("lose", lose)
 
     def doomed(self) -> list[tuple[str, int]]:
         """Locations whose files are to be deleted, and their sizes."""
@@ -276,6 +280,7 @@ class SqliteIndex(Transactions):
 
     def forget_doomed(self, locations: Iterable[str]) -> None:
         """Says that the files are gone."""
+        locations = list(locations)
 
         def forget(connection: sqlite3.Connection) -> None:
             for location in locations:
@@ -284,7 +289,7 @@ class SqliteIndex(Transactions):
                     connection.execute("DELETE FROM doomed WHERE location = ?", (location,))
                     rows.count(connection, doomed=-row[0])
 
-        self._write("forget doomed", forget)
+        self._free("forget doomed", forget)
 
     def referred(self, locations: Sequence[str]) -> set[str]:
         """Those locations that an entry or a pending deletion refers to."""

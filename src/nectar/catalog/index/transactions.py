@@ -15,6 +15,7 @@ from typing import Final, TypeVar
 
 from nectar.catalog.index.connection import connect, explain
 from nectar.catalog.index.schema import MIGRATIONS, VERSION
+from nectar.catalog.index.spare import Spare
 from nectar.errors import CatalogFailure
 from nectar.faults import Reach, nowhere
 
@@ -29,6 +30,7 @@ class Transactions:
         self.path = Path(path)
         self.read_only = read_only
         self._reach = reach
+        self._spare = Spare(self.path, reach)
         self._open()
 
     def _open(self) -> None:
@@ -57,6 +59,8 @@ class Transactions:
                     "with the right to write, so that it is brought up to date"
                 )
             self._translate(self._migrate)
+        if not self.read_only:
+            self._spare.hold()
 
     def _migrate(self) -> None:
         self._connection.execute("PRAGMA journal_mode=WAL")
@@ -89,6 +93,15 @@ class Transactions:
                 return action(connection)
 
         return self._translate(transaction)
+
+    def _free(self, what: str, action: Callable[[sqlite3.Connection], _T]) -> _T:
+        """Writes what makes room: it can be done on a full disk as well."""
+        try:
+            return self._write(what, action)
+        except CatalogFailure as failure:
+            if "full" in str(failure.__cause__) and self._spare.give_up():
+                return self._write(what, action)
+            raise
 
     def _read(self, action: Callable[[sqlite3.Connection], _T]) -> _T:
         def reading() -> _T:

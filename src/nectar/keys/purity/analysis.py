@@ -31,7 +31,7 @@ from nectar.keys.purity.facts import (
     static_attribute,
 )
 from nectar.keys.purity.uses import Uses
-from nectar.keys.resolve import Resolution, resolve_function
+from nectar.keys.resolve import REBINDS, Resolution, resolve_function
 from nectar.model.origin import APPLICATION
 from nectar.model.refusal import Refusal
 
@@ -180,8 +180,7 @@ class _Examination:
             feature = observers.ATTRIBUTE_FEATURES[name]
             if feature != observers.REFUSE:
                 self.report.features.add(feature)
-        if template.stored_global:
-            self.report.features.add("rebinding")
+        self.report.features.update(REBINDS + name for name in template.stored_global)
         if template.attributes & {"format", "format_map", "__format__", "__str__", "__repr__"}:
             self.report.features.add("texts")
 
@@ -234,7 +233,7 @@ class _Examination:
         target = operation.operands[0]
         name = self.template.data[target]
         if self.template.kinds[target] == FREE and name in self.function.__code__.co_freevars:
-            self.report.features.add("rebinding")
+            self.report.features.add(f"{REBINDS}{name}")
             self.refuse("mutation", f"assigns to the captured variable {name}")
 
     def _loaded(self, operation: Operation) -> None:
@@ -402,6 +401,10 @@ class _Examination:
                 self.refuse("identity", f"shows {_name(shown.root)} as text, which contains its address in memory")
 
     def _expose(self, fact: Fact) -> None:
+        if fact.kind == ATTRIBUTE and fact.owner is not None and fact.owner.kind == OBJECT:
+            own = getattr(fact.owner.root, "__dict__", None)  # an attribute that lies there is shown, not its owner
+            if isinstance(own, dict) and fact.name in own:
+                fact = Fact(OBJECT, own[fact.name])
         root = outside(fact)
         shown = root.kind in (OBJECT, PARTIAL, DERIVED) and id(root.root) not in self.report.exposed
         if shown and shows_anything(root.root):
