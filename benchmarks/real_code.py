@@ -85,6 +85,46 @@ def public_names(package: str) -> Iterator[tuple[str, object]]:
             yield f"{module.__name__}.{name}", value
 
 
+def every_function(root: str) -> list[FunctionType]:
+    """Public functions in any module of a package, and public methods of its public classes, each once."""
+    found: dict[int, FunctionType] = {}
+    for module in _all_modules(root):
+        for name, value in list(vars(module).items()):
+            if name.startswith("_") or not str(getattr(value, "__module__", "")).startswith(root):
+                continue
+            members = vars(value).items() if isinstance(value, type) else [(name, value)]
+            for member, each in members:
+                if isinstance(each, FunctionType) and not member.startswith("_"):
+                    found[id(each)] = each
+    return list(found.values())
+
+
+def _all_modules(root: str) -> Iterator[ModuleType]:
+    top = importlib.import_module(root)
+    yield top
+    for found in pkgutil.walk_packages(getattr(top, "__path__", ()), root + "."):
+        if "test" in found.name or "__main__" in found.name:
+            continue
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                yield importlib.import_module(found.name)
+        except Exception:
+            continue
+
+
+def refused_of(root: str) -> tuple[int, dict[str, str]]:
+    """How many functions and methods a package has, and why some of them are refused."""
+    functions = every_function(root)
+    refused = {}
+    with treat_as_application(root, *PACKAGES.get(root, ())):
+        for function in functions:
+            result, reasons, _ = _once(function)
+            if result != ACCEPTED:
+                refused[function.__qualname__] = reasons[0]
+    return len(functions), refused
+
+
 def public_methods(package: str) -> Iterator[tuple[str, object]]:
     """Functions that public classes define under public names: each by itself, as a function of self."""
     for name, value in public_names(package):

@@ -21,7 +21,8 @@ def test_sizes(text, size):
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("90", 90), ("90s", 90), ("15min", 900), ("15 m", 900), ("2h", 7200), ("1d", 86400), ("1w", 604800), ("5ms", 0.005), (3.5, 3.5), (2, 2)],
+    [("90", 90), ("90s", 90), ("15min", 900), ("15 m", 900), ("2h", 7200), ("1d", 86400),
+     ("1w", 604800), ("5ms", 0.005), (3.5, 3.5), (2, 2)],
 )  # fmt: skip
 def test_durations(text, seconds):
     assert parse_duration(text) == seconds
@@ -41,7 +42,8 @@ def test_what_is_no_duration(text):
 
 @pytest.mark.parametrize(
     ("size", "text"),
-    [(0, "0 B"), (999, "999 B"), (1000, "1 kB"), (1234, "1.23 kB"), (123456, "123 kB"), (20 * 10**9, "20 GB"), (3.2e12, "3.2 TB")],
+    [(0, "0 B"), (999, "999 B"), (1000, "1 kB"), (1234, "1.23 kB"), (123456, "123 kB"),
+     (20 * 10**9, "20 GB"), (3.2e12, "3.2 TB")],
 )  # fmt: skip
 def test_sizes_for_people(size, text):
     assert show_size(size) == text
@@ -58,7 +60,7 @@ def test_durations_for_people(seconds, text):
     assert show_duration(seconds) == text
 
 
-@given(st.integers(0, 10**15))
+@given(st.integers(0, 10**14))
 def test_a_shown_size_can_be_read_again(size):
     assert parse_size(show_size(size)) == pytest.approx(size, rel=0.01)
 

@@ -57,7 +57,8 @@ def test_a_name_nobody_knows(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("budget", "much"), ("most_files", "many"), ("verify", "never"), ("read_only", "perhaps"), ("protect", "1 year"), ("job_log", None)],
+    [("budget", "much"), ("most_files", "many"), ("verify", "never"), ("read_only", "perhaps"),
+     ("protect", "1 year"), ("job_log", None)],
 )  # fmt: skip
 def test_a_value_that_means_nothing(name, value):
     with pytest.raises(SettingError, match=f"setting {name} \\(in the keywords\\)"):

@@ -135,6 +135,11 @@ def test_only_as_many_as_are_needed():
     assert chosen(candidates, Need()) == []
 
 
+def test_where_only_files_are_wanted_what_has_none_stays():
+    assert chosen([candidate(0, size=10**9, files=0), candidate(1), candidate(2)], Need(files=2)) == [1]
+    assert chosen([candidate(0, size=10**9, files=0), candidate(1)], Need(size=1, files=2)) == [0, 1]
+
+
 def test_pinned_entries_never_go():
     assert chosen([candidate(0, pinned=True), candidate(1)], Need(size=10**9, files=10**9)) == [1]
     assert chosen([candidate(0, pinned=True, used=-NOW)], Need(unused_since=NOW)) == []
@@ -186,11 +191,11 @@ def test_enough_goes_and_no_more(candidates, size, files, policy):
     assert not any(each.pinned for each in gone)
     left = [each for each in candidates if each not in gone and not each.pinned]
     enough = sum(each.size for each in gone) >= size and sum(each.files for each in gone) >= files
-    assert enough or not left
+    assert enough or not [each for each in left if size or each.files]
     if gone:
         assert sum(each.size for each in gone[:-1]) < size or sum(each.files for each in gone[:-1]) < files
     if any(not each.rebuildable for each in gone):
-        assert all(not each.rebuildable for each in left)
+        assert all(not each.rebuildable for each in left if size or each.files)
 
 
 @pytest.mark.parametrize("own", [0.0, 2.5])

@@ -128,6 +128,16 @@ def test_wrong_usage(home, arguments):
     failed(home, *arguments, code=2)
 
 
+def test_file_that_is_no_catalog_is_left_alone(home):
+    home.mkdir()
+    (home / INDEX).write_bytes(b"something else" * 1000)
+    done = run(home, "check", "--repair", "--json")
+    assert done.exit_code == 1
+    assert json.loads(done.stdout)["error"]["type"] == "CatalogFailure"
+    assert "move the file away" in done.stderr
+    assert (home / INDEX).read_bytes() == b"something else" * 1000
+
+
 def test_settings_come_from_the_environment(filled, monkeypatch):
     monkeypatch.setenv("NECTAR_BUDGET", "1MB")
     monkeypatch.setenv("NECTAR_HOME", str(filled))
@@ -147,6 +157,16 @@ def test_read_only_store_can_be_looked_at_and_not_changed(filled, monkeypatch):
         good(filled, *arguments)
     for arguments in (("pin", "01"), ("gc", "--apply"), ("check", "--repair")):
         assert "may only be read" in failed(filled, *arguments)
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="everything may be written here")
+def test_folder_that_may_not_be_written_can_be_looked_at(filled):
+    filled.chmod(0o500)
+    try:
+        good(filled, "ls")
+        failed(filled, "pin", "01")
+    finally:
+        filled.chmod(0o700)
 
 
 # ls
@@ -312,6 +332,15 @@ def test_gc_all_spares_what_is_in_use_or_pinned(filled):
     assert [entry["key"] for entry in applied["evicted"]] == [key(2).hex()]
     assert applied["freed"] == foreseen["freed"]
     assert told(filled, "stats")["entries"] == 2
+
+
+def test_gc_says_when_it_was_not_enough(filled, monkeypatch):
+    good(filled, "pin", "02")
+    monkeypatch.setenv("NECTAR_BUDGET", "1kB")
+    assert "pinned or in use" in good(filled, "gc", "--apply")
+    assert told(filled, "gc", "--apply")["still_over"] > 0
+    good(filled, "unpin", "02")
+    assert told(filled, "gc", "--apply")["still_over"] == 0
 
 
 def test_gc_sweeps_files_of_nobody(filled):

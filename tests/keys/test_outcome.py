@@ -131,18 +131,18 @@ def test_the_environment_is_looked_at_again(monkeypatch):
     assert "south" not in nectar.trace(space["f"]).to_json()
 
 
-def test_the_decimal_context_counts_for_those_who_reach_decimal():
+def test_a_changed_decimal_context_counts_for_everybody():
     def f(n):
         return decimal.Decimal(n) / 3
 
     def g(n):
-        return n
+        return sum(n) / 3  # of whatever numbers it is given
 
     before = nectar.fingerprint(f), nectar.fingerprint(g)
     with decimal.localcontext() as context:
         context.prec = 5
         assert nectar.fingerprint(f) != before[0]
-        assert nectar.fingerprint(g) == before[1]
+        assert nectar.fingerprint(g) != before[1]
     assert (nectar.fingerprint(f), nectar.fingerprint(g)) == before
 
 

@@ -205,6 +205,8 @@ def choose(candidates: Iterable[Candidate], wanted: Need, policy: Policy, now: f
         if candidate.rebuildable and candidate.used < wanted.unused_since and candidate.protected <= now:
             victims.append(Victim(candidate.key, candidate.size, candidate.files, "not used for too long"))
             continue
+        if wanted.size <= 0 and not candidate.files:
+            continue  # it lies in the index, and only files are wanted
         tier = 2 if not candidate.rebuildable else 1 if candidate.protected > now else 0
         tiers[tier].show(policy.expendability(candidate, now), candidate)
     size, files = sum(victim.size for victim in victims), sum(victim.files for victim in victims)

@@ -28,13 +28,16 @@ def gc(apply: bool, everything: bool, home: Path | None, as_json: bool) -> None:
     Entries go if the store is over its budget; files go if they belong to no entry.
     """
     with opened(home, as_json, writing=apply) as (catalog, settings):
-        done = Collected()
+        done, over = Collected(), 0
         if catalog is not None:
             done = _collect(catalog, everything) if apply else _foresee(catalog, everything)
+            over = catalog.collector.needed().size if apply else 0
         if as_json:
-            print_json({"home": str(settings.home), "applied": apply, **_record(done)})
-        else:
-            _print(done, apply)
+            print_json({"home": str(settings.home), "applied": apply, **_record(done), "still_over": over})
+            return
+        _print(done, apply)
+        if over:
+            click.echo(f"{show_size(over)} more should go, but what is left is pinned or in use.")
 
 
 def _collect(catalog: Catalog, everything: bool) -> Collected:

@@ -35,7 +35,8 @@ def reported(as_json: bool, **context: object) -> Iterator[None]:
 
 
 def _described(error: Exception, message: str) -> dict[str, object]:
-    described: dict[str, object] = {"type": type(error.__cause__ or error).__name__, "message": message}
+    named = error.__cause__ or error if isinstance(error, Failure) else error  # a Failure speaks for its cause
+    described: dict[str, object] = {"type": type(named).__name__, "message": message}
     if isinstance(error, UncacheableError):
         described["refusals"] = [
             {"kind": refusal.kind, "reason": refusal.reason, "place": refusal.place} for refusal in error.refusals

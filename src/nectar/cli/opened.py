@@ -11,6 +11,7 @@ import os
 import string
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -56,8 +57,8 @@ def opened(
             return
         if writing and settings.read_only:
             raise Failure(f"the catalog in {settings.home} may only be read: the setting read_only says so")
-        if not writing and not os.access(path, os.W_OK):
-            settings = load_settings({"home": settings.home, "read_only": True})
+        if not writing and not all(os.access(each, os.W_OK) for each in (path, settings.home)):
+            settings = replace(settings, read_only=True)
         catalog = open_catalog(settings)
         try:
             yield catalog, settings

@@ -426,5 +426,5 @@ def test_attribute_features():
     assert features["__code__"] == "code"
     for name in ("__globals__", "__subclasses__", "f_back", "gi_frame", "__builtins__", "__closure__"):
         assert features[name] == tables.REFUSE
-    for name in ("__class__", "__dict__", "__init__", "append", "with_traceback"):
+    for name in ("__class__", "__init__", "append", "with_traceback"):
         assert name not in features

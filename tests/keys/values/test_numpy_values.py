@@ -46,6 +46,7 @@ def used(state: Any) -> Any:
 
 
 DIFFERENT: list[tuple[Any, Any]] = [
+    (A, A.copy(order="F")),  # ravel(order="K") and nditer show it
     (A, A.reshape(3, 2, 4)),
     (A, A.astype("f4")),
     (A, A.astype(">f8")),
@@ -113,9 +114,8 @@ def applied(function: Any, argument: Any) -> Any:
 
 
 AGREEING: list[tuple[Callable[[], Any], Callable[[], Any]]] = [
-    (lambda: A, lambda: A.copy(order="F")),
     (lambda: A, lambda: np.repeat(A, 2, axis=1)[:, ::2]),
-    (lambda: A.T, lambda: np.ascontiguousarray(A.T)),
+    (lambda: A.T, lambda: np.asfortranarray(A.T)),
     (lambda: A[:, ::-1], lambda: A[:, ::-1].copy()),
     (lambda: np.array(17.0), lambda: A[1, 1, 1:2].reshape(())),
     (lambda: np.broadcast_to(np.arange(3), (4, 3)), lambda: read_only(np.array([[0, 1, 2]] * 4))),
