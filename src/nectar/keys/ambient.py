@@ -59,7 +59,16 @@ def _polars_settings() -> object:
     polars: Any = sys.modules["polars"]
     variables = sorted((name, value) for name, value in os.environ.items() if name.startswith("POLARS_"))
     shown = polars.Config.state()
-    return [variables, [(name, shown[name]) for name in sorted(shown) if shown[name] is not None]]
+    settings = [(name, shown[name]) for name in sorted(shown) if shown[name] is not None]
+    owners = [vars(polars)[name] for name in ("DataFrame", "Expr", "LazyFrame", "Series") if name in vars(polars)]
+    return [variables, settings, *_put_onto(owners)]
+
+
+def _put_onto(classes: list[type]) -> list[object]:
+    """What the application has registered with classes whose instances come from anywhere."""
+    from nectar.keys.library import foreign_in  # which asks this module what libraries keep settings
+
+    return [patch for cls in classes for patch in foreign_in(cls)[0]]
 
 
 def _csv_dialects() -> object:

@@ -75,7 +75,7 @@ def _counts(name: str, value: object, cls: type, observed: frozenset[str]) -> bo
     if name == "_value2member_map_":  # flags add combinations to it when they are first asked for
         return not issubclass(cls, enum.Flag)
     if name == "__annotations__" and getattr(cls, "_is_protocol", False):
-        return True  # they are what isinstance() asks for
+        return bool(value)  # they are what isinstance() asks for, and leaves behind empty where there are none
     feature = _OBSERVABLE.get(name)
     return feature is None or feature in observed
 

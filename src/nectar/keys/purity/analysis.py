@@ -8,6 +8,7 @@ they are given; their reports are kept for when the walk comes to them.
 
 from __future__ import annotations
 
+import operator
 import types
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -22,6 +23,7 @@ from nectar.keys.purity.facts import (
     ATTRIBUTE,
     CONSTANT,
     DERIVED,
+    FRESH,
     OBJECT,
     PARAMETER,
     PARTIAL,
@@ -288,6 +290,9 @@ class _Examination:
             self.report.features.add("locals")
         if called is getattr and len(arguments) > 1:
             self._get_attribute(arguments[1])
+        elif called is operator.attrgetter or called is operator.methodcaller:
+            for argument in arguments or [Fact(FRESH)]:
+                self._get_attribute(argument)
         elif called is vars or called is dir:
             self.report.features |= _ANY_ATTRIBUTE | {"order"}
         elif called is type and len(arguments) == 1:
