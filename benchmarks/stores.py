@@ -1,7 +1,7 @@
 """Places to keep a value under a name, as their users use them: Nectar's catalog, joblib.Memory, diskcache.
 
 In: a folder. Out: an object with put, get and close. What a peer does not promise it is not asked for: only Nectar
-writes to disk before it says that a result is kept, and verifies what it reads.
+syncs a table to disk before it says that it is kept, and verifies what it reads. Small objects are synced by nobody.
 """
 
 from __future__ import annotations
