@@ -22,14 +22,17 @@ from hypothesis.stateful import (
 from tests.catalog.making import bytes_on_disk, folder_of, key, manual_clock, opened, value
 
 from nectar.catalog.check import check
+from nectar.catalog.collect import victims_of
 from nectar.catalog.service import Kept, NotKept
 from nectar.catalog.state import Budget, Granted, Present, Taken
 from nectar.store.read import Damaged, Gone, Result
 
 KEYS = st.integers(0, 11)
+CHOICES = st.integers(0, 100)
 SIZES = st.sampled_from([10, 100, 1500, 3000, 9000])
 MOMENTS = st.sampled_from([1.0, 30.0, 300.0, 4000.0])
 DEEP = os.environ.get("NECTAR_TEST_PROFILE") == "deep"
+MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # nothing here depends on a disk
 STEPS = 50
 OVERHEAD = 500  # bytes that a result takes besides its content
 
@@ -39,7 +42,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.home = Path(tempfile.mkdtemp(prefix="nectar-machine-"))
+        self.home = Path(tempfile.mkdtemp(prefix="nectar-machine-", dir=MEMORY))
         self.clock = manual_clock()
         self.values = {}  # number of a key -> what was kept under it last
         self.locations = {}  # number of a key -> where its entry lies
@@ -50,6 +53,8 @@ class StoreMachine(RuleBasedStateMachine):
         self.names = {}
         self.catalog = None
 
+    # Most rules need results to work on: the store begins with some, and several are kept at a time.
+
     @initialize(budget=st.sampled_from([0, 8000, 20000]), protect=st.sampled_from([0, 60]))
     def open(self, budget, protect):
         self.settings = {"budget": budget, "protect": protect, "verify": "before"}
@@ -58,6 +63,7 @@ class StoreMachine(RuleBasedStateMachine):
         foreign.parent.mkdir(parents=True)
         foreign.write_text("mine")
         self.foreign = [foreign]
+        self.keep([(number, 1500) for number in range(5)], False)
 
     def teardown(self):
         if self.catalog is not None:
@@ -66,8 +72,12 @@ class StoreMachine(RuleBasedStateMachine):
 
     # what may happen
 
-    @rule(number=KEYS, size=SIZES, again=st.booleans())
-    def keep(self, number, size, again):
+    @rule(results=st.lists(st.tuples(KEYS, SIZES), min_size=1, max_size=6), again=st.booleans())
+    def keep(self, results, again):
+        for number, size in results:
+            self.keep_one(number, size, again)
+
+    def keep_one(self, number, size, again):
         wanted = value(number + (1000 if again else 0), size)
         standing = self.entry(number)
         done = self.catalog.keep(key(number), key(number % 3), wanted, seconds=float(size % 7 + 1))
@@ -111,15 +121,17 @@ class StoreMachine(RuleBasedStateMachine):
         self.pinned.discard(number)
         self.leases = [each for each in self.leases if each[1] != number]
 
-    @rule(number=KEYS, seconds=MOMENTS)
-    def lease(self, number, seconds):
+    @rule(choice=CHOICES, seconds=MOMENTS)
+    def lease(self, choice, seconds):
+        number = self.pick(choice)
         entry = self.entry(number)
         if entry is not None:
             for lease in self.catalog.lease([entry], seconds):
                 self.leases.append((lease, number, entry.location))
 
-    @rule(number=KEYS)
-    def lease_what_is_gone(self, number):
+    @rule(choice=CHOICES)
+    def lease_what_is_gone(self, choice):
+        number = self.pick(choice)
         entry = self.entry(number)
         if entry is not None and entry.location:
             self.catalog.collector.evict(self.catalog.collector.plan(everything=True))
@@ -142,8 +154,16 @@ class StoreMachine(RuleBasedStateMachine):
     def release(self, choice):
         self.catalog.end([self.leases.pop(choice % len(self.leases))[0]])
 
-    @rule(number=KEYS, pinned=st.booleans())
-    def pin(self, number, pinned):
+    @rule(choices=st.lists(CHOICES, min_size=1, max_size=3))
+    def evict(self, choices):
+        entries = {each.key: each for each in map(self.entry, map(self.pick, choices)) if each is not None}
+        self.catalog.collector.evict(victims_of(entries.values(), "asked for"))
+        left = self.catalog.index.lookup(list(entries))
+        assert set(left) == {each.key for each in entries.values() if self.protected(each)}
+
+    @rule(choice=CHOICES, pinned=st.booleans())
+    def pin(self, choice, pinned):
+        number = self.pick(choice)
         there = self.entry(number) is not None
         assert self.catalog.pin(key(number), pinned) == there
         if there:
@@ -179,9 +199,10 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(grace=st.sampled_from([0.0, 3600.0]))
     def sweep(self, grace):
+        doomed = {location for location, _ in self.catalog.index.doomed()}  # these go before anything is swept
         would = self.catalog.collector.sweep(apply=False, grace=grace)
         done = self.catalog.collector.sweep(grace=grace)
-        assert would.swept == done.swept
+        assert [location for location in would.swept if location not in doomed] == done.swept
 
     @rule(number=KEYS, staged=st.booleans())
     def leave_garbage(self, number, staged):
@@ -197,8 +218,11 @@ class StoreMachine(RuleBasedStateMachine):
         self.catalog.close()
         self.catalog = opened(self.home, self.clock, **self.settings)
 
-    @rule(number=KEYS, how=st.sampled_from(["flip", "truncate", "part", "manifest", "folder"]))
-    def damage(self, number, how):
+    @rule(choice=CHOICES, how=st.sampled_from(["flip", "truncate", "part", "manifest", "folder"]))
+    def damage(self, choice, how):
+        self.damage_one(self.pick(choice), how)
+
+    def damage_one(self, number, how):
         entry = self.entry(number)
         if entry is None or not entry.location:
             return
@@ -219,12 +243,13 @@ class StoreMachine(RuleBasedStateMachine):
         self.damaged.add(number)
         self.catalog.store.verified.forget()  # as after an unclean end
 
-    @rule(number=KEYS)
-    def damage_and_open(self, number):
+    @rule(choice=CHOICES)
+    def damage_and_open(self, choice):
+        number = self.pick(choice)
         entry = self.entry(number)
         if entry is None or not entry.location:
             return
-        self.damage(number, "flip")
+        self.damage_one(number, "flip")
         assert isinstance(self.catalog.open(entry), (Damaged, Gone))
         assert self.entry(number) is None
         self.forget(number)
@@ -270,6 +295,11 @@ class StoreMachine(RuleBasedStateMachine):
             assert bytes_on_disk(self.catalog) == sizes + sum(path.stat().st_size for path in self.foreign)
 
     # what holds at all times
+
+    def pick(self, choice):
+        """One of the keys that have an entry; any, if none has."""
+        there = [number for number in sorted(self.values) if self.entry(number) is not None]
+        return there[choice % len(there)] if there else choice % 12
 
     def entry(self, number):
         return self.catalog.index.lookup([key(number)]).get(key(number))

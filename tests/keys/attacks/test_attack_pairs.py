@@ -28,26 +28,15 @@ LIBRARIES = ("numpy", "pandas", "polars", "pyarrow", "attr")
 
 # What is known to fail: why, and which cases.
 FAILING: dict[str, str] = {
-    "the variable of an inlined comprehension is taken for the cell of the same name": (
-        "comprehension_variable_named_like_a_cell"
-    ),
-    "isinstance() leaves an empty __annotations__ on a protocol": "protocol_method_member",
-    "a call fills the cache of a singledispatchmethod": "singledispatchmethod",
     "whether two NaNs are one object decides about membership": "nan_alias",
     "data put into a library module that is used as a value is not noticed": "library_module_data_patched_in_list",
-    "a namespace registered with polars is not noticed where an expression is made": "polars_namespace",
-    "documentation read through a getter with captured names does not count": "attrgetter_from_list",
     "state that a library or the interpreter keeps for the process": (
         "codecs_error_handler urllib_uses_netloc int_max_str_digits recursion_limit"
     ),
 }
 FAILING_CHANGES: dict[str, str] = {}
 # The versions of Python on which a known failure fails, where those are not all.
-VERSIONS: dict[str, tuple[tuple[int, int], tuple[int, int]]] = {
-    "comprehension_variable_named_like_a_cell": ((3, 12), (3, 99)),
-    "protocol_method_member": ((3, 11), (3, 11)),
-    "singledispatchmethod": ((3, 13), (3, 99)),
-}
+VERSIONS: dict[str, tuple[tuple[int, int], tuple[int, int]]] = {}
 KNOWN = {name: reason for reason, names in FAILING.items() for name in names.split()}
 KNOWN_CHANGES = {name: reason for reason, names in FAILING_CHANGES.items() for name in names.split()}
 

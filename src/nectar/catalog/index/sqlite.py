@@ -63,7 +63,8 @@ class SqliteIndex(Transactions):
 
     def _all(self, order: str, first: object, columns: str, make: Callable[[Any], _T]) -> Iterator[_T]:
         """Every row by ranges, so that no lock is held in between."""
-        statement = f"SELECT {columns}, {order} FROM entries WHERE {order} > ? ORDER BY {order} LIMIT 10000"
+        # Few at a time: more new objects at once would set off the garbage collector, which takes longer than reading.
+        statement = f"SELECT {columns}, {order} FROM entries WHERE {order} > ? ORDER BY {order} LIMIT 500"
         after = first
         while found := self._read(lambda connection, after=after: connection.execute(statement, (after,)).fetchall()):  # type: ignore[misc]
             yield from (make(row[:-1]) for row in found)

@@ -130,6 +130,7 @@ def _push_callee(machine: Machine, value: int, with_null: bool) -> None:
 def _make_cell(machine: Machine, arg: int) -> None:
     if machine.offset > 2 * len(machine.variables):  # not one of those at the start, which are as good as declarations
         machine.operate("MAKE_CELL", None, (machine.dereference(arg),), 0)
+        machine.locals[arg] = machine.dereference(arg)
 
 
 @_rule("LOAD_DEREF")

@@ -212,14 +212,14 @@ class Machine:
     def initial_locals(self) -> list[int]:
         """Parameters, then locals without a value."""
         unbound = self.leaf(UNBOUND, None)
-        return [self.leaf(PARAM, at) if at < self.parameters else unbound for at in range(len(self.variables))]
+        return [
+            self.leaf(CELL, at) if name in self.cells else self.leaf(PARAM, at) if at < self.parameters else unbound
+            for at, name in enumerate(self.variables)
+        ]
 
     def load_local(self, index: int) -> None:
         """Puts a local on the stack."""
-        name = self.variables[index] if index < len(self.variables) else None
-        if name is None or name in self.cells:
-            self.stack.append(self.leaf(CELL, index))
-        elif index in self.slots:
+        if index in self.slots:
             self.stack.append(self.operate("LOAD_SLOT", index, ()))
         else:
             value = self.locals[index]
@@ -283,8 +283,8 @@ class Machine:
 
     def _fill_slots(self) -> None:
         for index in sorted(self.slots):
-            if index < self.parameters:
-                self.operate("STORE_SLOT", index, (self.leaf(PARAM, index),), 0)
+            if index < self.parameters or self.variables[index] in self.cells:
+                self.operate("STORE_SLOT", index, (self.locals[index],), 0)
 
     def _enter_handler(self, block: Block, row: Protected) -> None:
         """At a handler the stack is as deep as its row says; locals are slots, or never stored."""
@@ -309,9 +309,13 @@ class Machine:
         stacks = [before.exits[exit_number].stack for before, exit_number in known]
         self.stack = [merged("stack", at, {stack[at] for stack in stacks}, True) for at in range(len(stacks[0]))]
         self.locals = [
-            merged("local", at, {before.locals[at] for before, _ in known}, at in self.stored)
+            merged("local", at, {before.locals[at] for before, _ in known}, at in self.stored and not self._is_cell(at))
             for at in range(len(first.locals))
         ]
+
+    def _is_cell(self, index: int) -> bool:
+        """Whether a variable is a cell, but for the comprehensions that use its place meanwhile and put it back."""
+        return self.variables[index] in self.cells
 
     def _exits(self, block: Block, ending: tuple[str, int]) -> list[Exit]:
         stack = tuple(self.stack)

@@ -92,6 +92,11 @@ def _cell(function: Any, name: str) -> object:
     return function.__closure__[position].cell_contents
 
 
+def expand_dispatch_method(value: functools.singledispatchmethod[Any], walk: WalkContext) -> Expansion:
+    """A singledispatchmethod: its dispatcher; the cache of earlier dispatches does not count."""
+    return Expansion("singledispatchmethod", b"", (value.func, value.dispatcher), ("func", "dispatcher"))
+
+
 def expand_method(value: types.MethodType, walk: WalkContext) -> Expansion:
     """A bound method: its function and its object. Every access makes a new one, so it has no identity."""
     plain = type(value.__func__) is types.FunctionType and type(value.__self__) is not types.MethodType
@@ -174,6 +179,7 @@ EXPANDERS: dict[type, Expander] = {
     functools.partialmethod: expand_partial_method,
     functools.cached_property: expand_cached_property,
     functools._lru_cache_wrapper: expand_lru_cache,
+    functools.singledispatchmethod: expand_dispatch_method,
     types.MethodType: expand_method,
     types.MethodWrapperType: expand_method_wrapper,
     types.WrapperDescriptorType: expand_descriptor,
