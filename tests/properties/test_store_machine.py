@@ -363,7 +363,7 @@ def test_whatever_happens_to_a_store():
     run_state_machine_as_test(
         StoreMachine,
         settings=settings(
-            max_examples=1000 if DEEP else 60,
+            max_examples=1000 if DEEP else 100,
             stateful_step_count=STEPS,
             deadline=None,
             suppress_health_check=list(HealthCheck),

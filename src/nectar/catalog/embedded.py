@@ -5,7 +5,6 @@ Many processes use it at once; none of them serves the others. No set-up: the fo
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Final
 
@@ -43,7 +42,7 @@ def open_catalog(settings: Settings, *, clock: Clock | None = None, reach: Reach
         settings.store or home / "results",
         reach=reach,
         clock=clock,
-        verified=Verified(None if settings.read_only else home / _verified_name()),
+        verified=Verified(None if settings.read_only else _verified_file(home)),
         on_damage=on_damage,
         background=settings.verify == "length",
     )
@@ -75,9 +74,13 @@ def _make(home: Path) -> None:
         ) from error
 
 
-def _verified_name() -> str:
+def _verified_file(home: Path) -> Path | None:
     """One file for each start of the machine: after an end without warning, everything is verified again."""
     try:
-        return f"verified-{_BOOT.read_text().strip()}"
+        current = home / f"verified-{_BOOT.read_text().strip()}"
     except OSError:
-        return f"verified-{os.getpid()}"  # no telling when the machine started: for this process alone
+        return None  # no telling when the machine started: remembered for this process alone
+    for other in home.glob("verified-*"):
+        if other != current:
+            other.unlink(missing_ok=True)
+    return current
