@@ -200,3 +200,23 @@ def test_private_globals_and_no_source():
     assert nectar.fingerprint(copied) == before
     space["K"] = 2
     assert nectar.fingerprint(space["f"]) != before
+
+
+def test_a_root_whose_attributes_raise():
+    class Odd:
+        def __getattribute__(self, name):
+            raise RuntimeError(name)
+
+        def __call__(self, n):
+            return n + 1
+
+    assert nectar.fingerprint(Odd()) == nectar.fingerprint(Odd())
+
+    class Lazy:
+        def __getattr__(self, name):
+            raise RuntimeError(name)
+
+        def __call__(self, n):
+            return n + 1
+
+    assert nectar.fingerprint(Lazy()) == nectar.fingerprint(Lazy())

@@ -27,10 +27,7 @@ SEED = int(os.environ.get("NECTAR_TEST_SEED", "0"))
 EDITS = 6
 PLANS = range(24)
 
-_SINCE_312 = sys.version_info >= (3, 12)
 # Captured variables whose name an inlined comprehension uses too; the handler every generator has counts as a look.
-_CELLS = pytest.mark.xfail(_SINCE_312, reason="a closure over such a variable is refused: KeyError in resolve.py")
-_GENERATORS = pytest.mark.xfail(_SINCE_312, reason="every generator counts as looking at errors, and so at names")
 # unraisable errors of abandoned generators are part of random programs
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
@@ -80,7 +77,6 @@ def _report(wrong: list[str]) -> str:
     return f"{len(wrong)} pairs share a fingerprint and behave differently; the shortest:\n{wrong[0] if wrong else ''}"
 
 
-@_CELLS
 def test_programs_that_behave_differently_have_different_fingerprints() -> None:
     wrong, looked_at = _search(SEED, PROGRAMS)
     assert looked_at > 5 * PROGRAMS
@@ -88,7 +84,6 @@ def test_programs_that_behave_differently_have_different_fingerprints() -> None:
 
 
 @pytest.mark.deep
-@_CELLS
 @pytest.mark.parametrize("part", range(20))
 def test_many_programs_that_behave_differently_have_different_fingerprints(part: int) -> None:
     wrong, _ = _search(1_000_000 + SEED + part * 1000, 1000)
@@ -184,7 +179,6 @@ def test_edits_that_change_nothing_keep_the_fingerprint(edit: Any) -> None:
         assert str(nectar.fingerprint(changed)) == str(nectar.fingerprint(f)), f"{source}\n--- became ---\n{new}"
 
 
-@_GENERATORS
 def test_a_helper_may_live_anywhere_and_change_its_name() -> None:
     for at, (_, tree) in enumerate(_programs(600_000 + SEED, max(PROGRAMS // 10, 1), anonymous=True)):
         body = source_of(tree)
@@ -200,7 +194,6 @@ def test_a_helper_may_live_anywhere_and_change_its_name() -> None:
             del sys.modules[module.__name__]
 
 
-@_CELLS
 def test_a_difference_at_any_depth_shows() -> None:
     for random, tree in _programs(700_000 + SEED, max(PROGRAMS // 10, 1)):
         body = source_of(tree)

@@ -104,12 +104,12 @@ def make_expander(expander_for: Callable[[type], Expander | None]) -> Expander:
 
     def expand_instance(value: object, walk: WalkContext) -> Expansion:
         cls = type(value)
-        if isinstance(value, enum.Enum):
-            return _expand_member(value)
-        if isinstance(value, types.ModuleType):
+        if issubclass(cls, enum.Enum):
+            return _expand_member(value)  # type: ignore[arg-type]
+        if issubclass(cls, types.ModuleType):
             from nectar.keys.library import expand_module
 
-            return expand_module(value, walk)
+            return expand_module(value, walk)  # type: ignore[arg-type]
         layout = layout_of(cls, expander_for)
         if layout.base_expander is not None:
             return _extend(value, cls, layout, layout.base_expander(value, walk), walk)

@@ -8,10 +8,9 @@ Mutable contents are looked at again each time.
 from __future__ import annotations
 
 import functools
-import inspect
 import types
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from nectar.errors import UnencodableError
 from nectar.keys import declared
@@ -116,7 +115,7 @@ def _walk(
 def _parameters(value: object) -> tuple[str, ...]:
     """Names by which callers can pass arguments to a function, method, class, partial or callable object."""
     for _ in range(_WRAPPINGS):
-        if isinstance(value, types.FunctionType):
+        if type(value) is types.FunctionType:
             code = value.__code__
             return code.co_varnames[code.co_posonlyargcount : code.co_argcount]
         inner = _called_by(value)
@@ -126,23 +125,23 @@ def _parameters(value: object) -> tuple[str, ...]:
     return ()
 
 
-def _called_by(value: object) -> object | None:
-    """What runs when value is called."""
-    if isinstance(value, types.MethodType):
-        return value.__func__
-    if isinstance(value, functools.partial):
-        return value.func
-    if isinstance(value, type):
-        return next((vars(base)["__init__"] for base in value.__mro__ if "__init__" in vars(base)), None)
-    wrapped = inspect.getattr_static(value, "__wrapped__", None)
-    if wrapped is not None:
-        return wrapped  # type: ignore[no-any-return]
-    return next((vars(base)["__call__"] for base in type(value).__mro__ if "__call__" in vars(base)), None)
+def _called_by(value: Any) -> object | None:
+    """What runs when value is called. Asked of its type: an object may answer for itself in odd ways."""
+    kind = type(value)
+    if kind is types.MethodType:
+        return value.__func__  # type: ignore[no-any-return]
+    if issubclass(kind, functools.partial):
+        return value.func  # type: ignore[no-any-return]
+    if issubclass(kind, type):
+        return next((vars(base)["__init__"] for base in type.mro(value) if "__init__" in vars(base)), None)
+    if kind is functools._lru_cache_wrapper:
+        return value.__wrapped__  # type: ignore[no-any-return]
+    return next((vars(base)["__call__"] for base in kind.__mro__ if "__call__" in vars(base)), None)
 
 
-def _label(value: object) -> str:
-    name = getattr(value, "__qualname__", None) if callable(value) else None
-    return name if isinstance(name, str) else type(value).__name__
+def _label(value: Any) -> str:
+    kind = type(value)
+    return str(value.__qualname__) if kind is types.FunctionType or issubclass(kind, type) else kind.__name__
 
 
 def _key(value: object) -> object:

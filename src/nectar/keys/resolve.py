@@ -305,9 +305,18 @@ class Renderer:
         return b"".join(out)
 
     def _captured(self, inner: types.CodeType, cells: int | None) -> dict[str, int]:
-        if cells is None or self.template.kinds[cells] != CELLS:
+        if cells is None:
             return {}
-        values: tuple[int, ...] = self.template.data[cells]  # type: ignore[assignment]
+        values: tuple[int, ...]
+        if self.template.kinds[cells] == CELLS:
+            values = self.template.data[cells]  # type: ignore[assignment]
+        else:  # seen to be cells only after merges were looked at
+            values = next(
+                operation.operands
+                for block in self.template.blocks
+                for operation in block.operations
+                if operation.results and operation.result == cells
+            )
         return dict(zip(inner.co_freevars, values, strict=True))
 
     def _held(self, value: int) -> object:

@@ -34,7 +34,12 @@ def _load_const(machine: Machine, arg: int) -> None:
     machine.stack.append(machine.constant(arg))
 
 
-@_rule("LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_CLOSURE")
+@_rule("LOAD_CLOSURE")
+def _load_closure(machine: Machine, arg: int) -> None:
+    machine.stack.append(machine.dereference(arg))
+
+
+@_rule("LOAD_FAST", "LOAD_FAST_CHECK")
 def _load_fast(machine: Machine, arg: int) -> None:
     if arg >= len(machine.variables):
         machine.stack.append(machine.dereference(arg))

@@ -207,7 +207,7 @@ class Machine:
                 pending.append(block.handler.target)
             for each in block.body:
                 loaded.update(_loads(each))
-        return frozenset(loaded & self.stored)
+        return frozenset(index for index in loaded & self.stored if not self._is_cell(index))
 
     def initial_locals(self) -> list[int]:
         """Parameters, then locals without a value."""
@@ -283,7 +283,7 @@ class Machine:
 
     def _fill_slots(self) -> None:
         for index in sorted(self.slots):
-            if index < self.parameters or self.variables[index] in self.cells:
+            if index < self.parameters:
                 self.operate("STORE_SLOT", index, (self.locals[index],), 0)
 
     def _enter_handler(self, block: Block, row: Protected) -> None:
@@ -292,7 +292,8 @@ class Machine:
         self.stack.append(self.value(CAUGHT, (block.start, -1)))
         self.locals = self.initial_locals()
         for index in self.stored - self.slots:
-            self.locals[index] = self.leaf(UNBOUND, None)
+            if not self._is_cell(index):
+                self.locals[index] = self.leaf(UNBOUND, None)
 
     def _merge(self, incoming: list[tuple[int, int]], merges: list[tuple[int, tuple[str, int]]]) -> None:
         known = [(self.done[before], number) for before, number in incoming if before in self.done]
@@ -315,7 +316,7 @@ class Machine:
 
     def _is_cell(self, index: int) -> bool:
         """Whether a variable is a cell, but for the comprehensions that use its place meanwhile and put it back."""
-        return self.variables[index] in self.cells
+        return index < len(self.variables) and self.variables[index] in self.cells
 
     def _exits(self, block: Block, ending: tuple[str, int]) -> list[Exit]:
         stack = tuple(self.stack)

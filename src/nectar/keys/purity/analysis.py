@@ -52,6 +52,7 @@ _SILENT: Final = {
     "FOR_ITER", "UNPACK_SEQUENCE", "STORE_SLOT", "STORE_CELL", "UNPACK_EX", "MATCH_CLASS", "RAISE", "MAKE_FUNCTION",
     "LOAD_SUPER_ATTR", "STORE_NAME", "CHECK_BOUND", "LOAD_GLOBAL", "LOAD_FREE", "CALL", "CALL_EX", *_CHANGES,
 }  # fmt: skip
+_ABOUT_TYPES: Final = {"IS_OP", "COMPARE_OP", "CONTAINS_OP", "LOAD_ATTR"}  # what is done to a type without naming it
 _OF_HANDLERS: Final = {
     "CHECK_EXC_MATCH",
     "CHECK_EG_MATCH",
@@ -60,6 +61,7 @@ _OF_HANDLERS: Final = {
     "RERAISE",
     "WITH_EXCEPT_START",
 }
+_STOP_ITERATION: Final = ("CALL_INTRINSIC_1", 3)  # what every generator does with a StopIteration that leaves it
 _ANY_ATTRIBUTE: Final = frozenset({"names", "qualnames", "modules", "docs", "annotations"})
 _DEPTH: Final = 30  # how far helpers are followed ahead of the walk
 
@@ -215,8 +217,18 @@ class _Examination:
         if name not in _SILENT:
             for value in operation.operands:
                 self._expose(self.facts.of(value))
-        if name not in _OF_HANDLERS and any(self.template.kinds[value] == CAUGHT for value in operation.operands):
-            self.report.features.add("errors")  # messages of errors name functions and their parameters
+        self._look_at_errors(operation)
+
+    def _look_at_errors(self, operation: Operation) -> None:
+        """Code that does something with an error may show its message, which names functions and their parameters."""
+        if operation.name in _OF_HANDLERS or (operation.name, operation.arg) == _STOP_ITERATION:
+            return
+        if any(self._is_error(value) for value in operation.operands):
+            self.report.features.add("errors")
+
+    def _is_error(self, value: int) -> bool:
+        """Whether a value is what a handler has caught; other values lie below it on the stack."""
+        return self.template.kinds[value] == CAUGHT and self.template.data[value][1] == -1  # type: ignore[index]
 
     def _made_function(self, operation: Operation) -> None:
         """A function made here shows its name to whoever gets it; nobody sees it if it is only called."""
@@ -295,8 +307,10 @@ class _Examination:
                 self._get_attribute(argument)
         elif called is vars or called is dir:
             self.report.features |= _ANY_ATTRIBUTE | {"order"}
-        elif called is type and len(arguments) == 1:
-            self.report.features.add("types")
+        elif called is type and len(arguments) == 1 and self.operation is not None:
+            uses = self.uses.of(self.operation.result)
+            if any(use.name not in _ABOUT_TYPES and (use.name, at) != ("CALL", 0) for use, at in uses):
+                self.report.features.add("types")
         for position in mutators.changed_arguments(called):
             if position == mutators.RECEIVER:
                 self._change(Fact(OBJECT, getattr(called, "__self__", None)), "changes")
@@ -387,7 +401,10 @@ class _Examination:
         owner = self.facts.of(operation.operands[0])
         if owner.kind != OBJECT or isinstance(owner.root, types.ModuleType):
             return
-        found = static_attribute(owner.root, str(operation.arg))
+        name = str(operation.arg)
+        if not isinstance(owner.root, type) and name in mutators.mutators_of(type(owner.root)):
+            self._change(owner, f"uses {name}(), which changes")
+        found = static_attribute(owner.root, name)
         if found is not MISSING:
             verdict = tables.verdict(found)
             if verdict is None or (
