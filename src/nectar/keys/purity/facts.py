@@ -11,7 +11,7 @@ import types
 from typing import Final, NamedTuple
 
 from nectar.keys.bytecode.decode import parameter_names
-from nectar.keys.bytecode.operation import CONST, FREE, MERGE, PARAM, Operation
+from nectar.keys.bytecode.operation import CELL, CONST, FREE, MERGE, PARAM, Operation
 from nectar.keys.folding import MISSING, GlobalsView
 from nectar.keys.resolve import Part
 
@@ -143,6 +143,8 @@ class Facts:
         if self.template.kinds[cell] == FREE:
             known = self.outer is not None and data in self.part.captured
             return self.outer.in_cell(self.part.captured[data]) if known else _FRESH  # type: ignore[union-attr, index]
+        if self.template.kinds[cell] != CELL:
+            return _FRESH
         is_parameter = not self.part.nested and data < len(parameter_names(self.template.code))  # type: ignore[operator]
         return Fact(PARAMETER, number=data) if is_parameter else _FRESH  # type: ignore[arg-type]
 
