@@ -18,7 +18,13 @@ FEATURE = f"{sys.version_info[0]}.{sys.version_info[1]}"
 def run(code, cwd, seed="0", flags=()):
     environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(map(str, (HERE, *sys.path)))}
     done = subprocess.run(
-        [sys.executable, *flags, *code], cwd=cwd, env=environment, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, *flags, *code],
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import datetime
-import fractions
 import itertools
 import math
-import pathlib
 import struct
-import uuid
 
 import pytest
 from hypothesis import given

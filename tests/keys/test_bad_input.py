@@ -21,9 +21,9 @@ def test_a_c_object_without_readable_state_is_named_with_the_path_to_it():
 
     native = _thread.start_new_thread.__self__  # a module is fine, what it holds below is not
     assert nectar.fingerprint(capture(native.allocate_lock()))
-    with pytest.raises(UnencodableError, match=r"_csv\.reader.*captured value -> \['deep'\]"):
-        import csv
+    import csv
 
+    with pytest.raises(UnencodableError, match=r"_csv\.reader.*captured value -> \['deep'\]"):
         nectar.fingerprint(capture({"deep": csv.reader([])}))
 
 

@@ -20,7 +20,15 @@ import numpy
 import pytest
 
 from nectar.keys import origin
-from nectar.keys.origin import file_digest, module_of_globals, origin_of_builtin, origin_of_class, origin_of_function, origin_of_module, treat_as_application
+from nectar.keys.origin import (
+    file_digest,
+    module_of_globals,
+    origin_of_builtin,
+    origin_of_class,
+    origin_of_function,
+    origin_of_module,
+    treat_as_application,
+)
 from nectar.model.origin import APPLICATION
 
 
