@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import inspect
 import types
-from typing import Final
+from typing import Any, Final
 
 from nectar.errors import UnencodableError
 from nectar.keys.ambient import EnvironmentVariable
@@ -76,7 +76,7 @@ def resolve_function(function: types.FunctionType, observed: frozenset[str]) -> 
 
 def builtins_of(function: types.FunctionType) -> dict[str, object]:
     """The namespace a function takes builtins from."""
-    found = function.__builtins__  # type: ignore[attr-defined]
+    found: Any = getattr(function, "__builtins__")  # noqa: B009 - type checkers disagree about its type
     return found if isinstance(found, dict) else vars(found)
 
 
