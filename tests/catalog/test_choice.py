@@ -21,8 +21,11 @@ def sorted_choice(candidates, wanted, policy):
         tier = -1 if old else 2 if not each.rebuildable else 1 if each.protected > NOW else 0
         return tier, 0.0 if old else -policy.expendability(each, NOW)
 
+    def helps(each):  # where only files are wanted, what lies in the index frees nothing
+        return wanted.size > 0 or each.files > 0 or place(each)[0] < 0
+
     chosen, size, files = [], 0, 0
-    for each in sorted((each for each in candidates if not each.pinned), key=place):
+    for each in sorted((each for each in candidates if not each.pinned and helps(each)), key=place):
         if place(each)[0] >= 0 and size >= wanted.size and files >= wanted.files:
             break
         chosen.append(each.key)
