@@ -16,7 +16,7 @@ import types
 from typing import Any, Final, NamedTuple
 
 from nectar.keys.bytecode.decode import Instruction, Protected
-from nectar.keys.bytecode.flow import GOTO, JUMPS, Block, blocks_of
+from nectar.keys.bytecode.flow import GOTO, JUMPS, NOTHING, Block, blocks_of
 from nectar.keys.bytecode.operation import (
     CAUGHT,
     CELL,
@@ -99,7 +99,10 @@ _ADDS: Final = {
     "DICT_MERGE": 1,
     "MAP_ADD": 2,
 }
-_NOTHING: Final = {"NOP", "RESUME", "PRECALL", "CACHE", "COPY_FREE_VARS", "TO_BOOL"}
+_TAKEN: Final[dict[str, tuple[int, int, bool]]] = {
+    **{name: (*effect, False) for name, effect in _PLAIN.items()},
+    **{name: (*effect, True) for name, effect in _WITH_ARGUMENT.items()},
+}
 _KEEPING: Final = {"JUMP_IF_FALSE_OR_POP", "JUMP_IF_TRUE_OR_POP"}  # these leave the value on the stack when they jump
 _TAKEN_WHEN: Final = (
     ("IF_NOT_NONE", "some"), ("IF_NONE", "none"), ("IF_TRUE", "true"), ("IF_FALSE", "false"),
@@ -164,20 +167,28 @@ class Machine:
         self, name: str, arg: object, operands: tuple[int, ...], results: int = 1, droppable: bool = False
     ) -> int:
         """Appends an operation; returns the first of its results."""
-        first = len(self.kinds)
-        for number in range(results):
-            self.value(RESULT, number)
+        kinds, data = self.kinds, self.data
+        first = len(kinds)
+        if results == 1:
+            kinds.append(RESULT)
+            data.append(0)
+        else:
+            kinds.extend([RESULT] * results)
+            data.extend(range(results))
         self.operations.append(Operation(name, arg, operands, first, results, self.offset, droppable))
         return first
 
     def pop(self, count: int) -> tuple[int, ...]:
         """The topmost values, taken off the stack."""
+        stack = self.stack
         if count == 0:
             return ()
-        taken = tuple(self.stack[-count:])
+        if count == 1:
+            return (stack.pop(),)
+        taken = tuple(stack[-count:])
         if len(taken) != count:
             raise UnknownInstruction("stack underflow")
-        del self.stack[-count:]
+        del stack[-count:]
         return taken
 
     # locals
@@ -260,6 +271,8 @@ class Machine:
         handler = None if row is None else (row.target, tuple(self.stack[: row.depth]))
         ending = ("goto", -1)
         for instruction in block.body:
+            if instruction.name in NOTHING:
+                continue
             self.offset = instruction.offset
             ended = self._step(instruction)
             if ended is not None:
@@ -338,19 +351,19 @@ class Machine:
         rule = RULES.get(name)
         if rule is not None:
             return rule(self, arg)
-        if name in _NOTHING:
+        taken = _TAKEN.get(name)
+        if taken is not None:
+            pops, pushes, with_argument = taken
+            self._push_results(name, arg if with_argument else None, self.pop(pops), pushes)
             return None
+        return self._rare_step(name, arg)
+
+    def _rare_step(self, name: str, arg: int) -> tuple[str, int] | None:
         if name in GOTO:
             return "goto", -1
         if name in JUMPS:
             return self._branch(name)
-        if name in _WITH_ARGUMENT:
-            pops, pushes = _WITH_ARGUMENT[name]
-            self._push_results(name, arg, self.pop(pops), pushes)
-        elif name in _PLAIN:
-            pops, pushes = _PLAIN[name]
-            self._push_results(name, None, self.pop(pops), pushes)
-        elif name in _BUILDS:
+        if name in _BUILDS:
             self._build(name, arg)
         elif name in _PEEKS:
             self.stack.append(self.operate(name, None, tuple(self.stack[-_PEEKS[name] :])))

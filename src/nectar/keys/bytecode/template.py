@@ -76,13 +76,13 @@ def template_of(code: types.CodeType) -> Template:
 def _straight(run: Symbolic) -> tuple[Block, ...]:
     """Code without branches: nothing merges, so that only unused values have to go. (Most functions are like this.)"""
     block = run.blocks[0]
-    unbound = {value for value, kind in enumerate(run.kinds) if kind == UNBOUND}
+    kinds = run.kinds
     kind, returned = block.ending
     used = {returned}
     kept: list[Operation] = []
     for operation in reversed(block.operations):
         needed = not operation.droppable or operation.result in used
-        if needed and (operation.name != "CHECK_BOUND" or operation.operands[0] in unbound):
+        if needed and (operation.name != "CHECK_BOUND" or kinds[operation.operands[0]] == UNBOUND):
             used.update(operation.operands)
             kept.append(operation)
     kept.reverse()
