@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from nectar.catalog.collect import Collector
+from nectar.catalog.housekeeping import Housekeeper
 from nectar.catalog.index.sqlite import SqliteIndex
 from nectar.catalog.policies import policy_named
 from nectar.catalog.service import Catalog
@@ -26,8 +27,10 @@ INDEX: Final = "catalog.db"
 _BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
-def open_catalog(settings: Settings, *, clock: Clock | None = None, reach: Reach = nowhere) -> Catalog:
-    """The catalog in the home folder of the settings."""
+def open_catalog(
+    settings: Settings, *, clock: Clock | None = None, reach: Reach = nowhere, background: bool = False
+) -> Catalog:
+    """The catalog in the home folder of the settings. background: budgets are looked after beside the work."""
     clock = SystemClock() if clock is None else clock
     home = settings.home
     if not settings.read_only:
@@ -52,6 +55,8 @@ def open_catalog(settings: Settings, *, clock: Clock | None = None, reach: Reach
         job_log=settings.job_log, read_only=settings.read_only,
     )  # fmt: skip
     catalogs.append(catalog)
+    if background and not settings.read_only:
+        catalog.housekeeper = Housekeeper(collector, clock)
     return catalog
 
 

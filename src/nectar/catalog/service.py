@@ -18,6 +18,7 @@ from typing import Any, Final, Literal
 
 from nectar.catalog import state
 from nectar.catalog.collect import Collector
+from nectar.catalog.housekeeping import Housekeeper
 from nectar.catalog.index.base import Index
 from nectar.catalog.state import Accept, Granted, Lapsed, Present, Taken
 from nectar.clock import Clock
@@ -96,6 +97,7 @@ class Catalog:
         self.clock = clock
         self.holder = f"{socket.gethostname()}:{os.getpid()}"
         self.read_only = read_only
+        self.housekeeper: Housekeeper | None = None  # who opens the catalog decides whether it has one
         self._inline = inline
         self._protect = protect
         self._verify: Literal["length", "before"] = verify
@@ -261,6 +263,8 @@ class Catalog:
         )  # fmt: skip
         decision = self.index.add(entry, token, self._protect, now)
         if isinstance(decision, Accept):
+            if self.housekeeper is not None:
+                self.housekeeper.poke()
             return Kept(decision.entry)
         if entry.location:
             self.collector.delete_doomed()
@@ -337,6 +341,8 @@ class Catalog:
 
     def close(self) -> None:
         """Writes everything down and ends the use of index and store."""
+        if self.housekeeper is not None:
+            self.housekeeper.close()
         self._try_to_flush()
         self.store.close()
         self.index.close()

@@ -1,0 +1,61 @@
+"""Housekeeping beside the work: a thread that keeps the budget and sweeps, now and then, while programs run.
+
+`keep` makes room by itself when it must. This looks after what nobody waits for: entries that grew too old, a disk
+that others fill, files of writers that died. One thread at most, started when somebody pokes and it is due; it ends by
+itself.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import Final
+
+from nectar.catalog.collect import Collector
+from nectar.clock import Clock
+
+_log: Final = logging.getLogger("nectar.catalog")
+EVERY: Final = 60.0  # seconds between looks at the budget
+SWEEP_EVERY: Final = 3600.0  # seconds between sweeps; a sweep lists the whole store
+
+
+class Housekeeper:
+    """Runs the collector in the background."""
+
+    def __init__(self, collector: Collector, clock: Clock) -> None:
+        self._collector = collector
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._looked = float("-inf")
+        self._swept = clock.now()  # a process that just started leaves sweeping to those that run longer
+        self._closed = False
+
+    def poke(self) -> bool:
+        """Starts a pass if one is due; whether it did."""
+        now = self._clock.now()
+        with self._lock:
+            busy = self._thread is not None and self._thread.is_alive()
+            if self._closed or busy or now - self._looked < EVERY:
+                return False
+            self._looked = now
+            self._thread = threading.Thread(target=self._run, name="nectar-housekeeping", daemon=True)
+            self._thread.start()
+        return True
+
+    def _run(self) -> None:
+        try:
+            self._collector.enforce()
+            if self._clock.now() - self._swept >= SWEEP_EVERY:
+                self._swept = self._clock.now()
+                self._collector.sweep()
+        except Exception as error:  # nobody waits for it: the next pass may do better
+            _log.warning("housekeeping did not finish: %s", error)
+
+    def close(self, timeout: float = 10.0) -> None:
+        """No pass begins any more; one that is under way is waited for, but not for ever."""
+        with self._lock:
+            self._closed = True
+            thread = self._thread
+        if thread is not None:
+            thread.join(timeout)

@@ -1,0 +1,68 @@
+"""Housekeeping beside the work keeps budgets that nobody waits for."""
+
+from nectar.catalog.embedded import open_catalog
+from nectar.catalog.housekeeping import EVERY, SWEEP_EVERY, Housekeeper
+from nectar.clock import ManualClock
+from nectar.settings import load_settings
+
+
+def catalog_at(home, clock, **settings):
+    chosen = {"home": str(home), "reserve": 0, "protect": 0, "inline": 0, **settings}
+    return open_catalog(load_settings(chosen, {}, home), clock=clock, background=True)
+
+
+def settle(catalog):
+    catalog.housekeeper._thread.join(30)
+
+
+def test_what_is_too_old_goes_while_others_are_kept(tmp_path):
+    clock = ManualClock()
+    catalog = catalog_at(tmp_path, clock, most_age="1d")
+    catalog.keep(b"a" * 32, b"p" * 32, b"x" * 10_000)
+    settle(catalog)
+    assert catalog.usage().entries == 1
+    clock.move(2 * 86400)
+    catalog.keep(b"b" * 32, b"p" * 32, b"y" * 10_000)
+    settle(catalog)
+    assert set(catalog.index.lookup([b"a" * 32, b"b" * 32])) == {b"b" * 32}
+    catalog.close()
+
+
+def test_passes_are_not_more_frequent_than_they_should_be(tmp_path):
+    clock = ManualClock()
+    catalog = catalog_at(tmp_path, clock)
+    keeper = Housekeeper(catalog.collector, clock)
+    assert keeper.poke()
+    keeper._thread.join(30)
+    assert not keeper.poke()
+    clock.move(EVERY)
+    assert keeper.poke()
+    keeper.close()
+    clock.move(EVERY)
+    assert not keeper.poke()
+    catalog.close()
+
+
+def test_files_of_dead_writers_are_swept_in_time(tmp_path):
+    clock = ManualClock(4_000_000_000.0)  # long after the files were written
+    catalog = catalog_at(tmp_path, clock)
+    lost = catalog.store.new_location(b"k" * 32)
+    with catalog.store.stage(lost) as staging:
+        staging.write_object([1, 2, 3])
+        staging.publish()
+    clock.move(SWEEP_EVERY)
+    catalog.housekeeper.poke()
+    settle(catalog)
+    assert catalog.store.size_of(lost) is None
+    catalog.close()
+
+
+def test_a_failing_pass_disturbs_nobody(tmp_path, monkeypatch, caplog):
+    clock = ManualClock()
+    catalog = catalog_at(tmp_path, clock)
+    monkeypatch.setattr(catalog.collector, "enforce", lambda coming=0: 1 / 0)
+    kept = catalog.keep(b"a" * 32, b"p" * 32, b"x" * 10_000)
+    settle(catalog)
+    assert type(kept).__name__ == "Kept"
+    assert "housekeeping did not finish" in caplog.text
+    catalog.close()
