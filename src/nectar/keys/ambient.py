@@ -95,6 +95,12 @@ def _warning_filters() -> object:
     return [(each[0], str(each[1]), each[2], str(each[3]), each[4]) for each in filters[: last + 1]]
 
 
+def _url_schemes() -> object:
+    """Schemes that are known to have hosts, relative references and parameters; applications add their own."""
+    parse: Any = sys.modules.get("urllib.parse")
+    return [] if parse is None else [sorted(parse.uses_netloc), sorted(parse.uses_relative), sorted(parse.uses_params)]
+
+
 def _registered_reducers() -> object:
     """How copying and pickling take objects apart where the application says so."""
     import copyreg
@@ -110,19 +116,24 @@ PROVIDERS: Final[dict[str, Callable[[], object]]] = {
     "csv": _csv_dialects,
     "warnings": _warning_filters,
     "copyreg": _registered_reducers,
+    "urllib": _url_schemes,
+    "integers": sys.get_int_max_str_digits,
 }
 
 
 _ORDINARY: Final = (28, "ROUND_HALF_EVEN", -999999, 999999, 1, 0, "DivisionByZero", "InvalidOperation", "Overflow")
 
 
+_ORDINARY_DIGITS: Final = 4300
+
+
 def always_touched() -> frozenset[str]:
-    """Settings that count for every function, because numbers bring them along: decimal's, where they were changed."""
-    changed = "decimal" in sys.modules and _decimal_context() != _ORDINARY
-    return _DECIMAL if changed else frozenset()
-
-
-_DECIMAL: Final = frozenset({"decimal"})
+    """Settings that count for every function where they were changed, because numbers bring them along."""
+    decimals = "decimal" in sys.modules and _decimal_context() != _ORDINARY
+    digits = sys.get_int_max_str_digits() != _ORDINARY_DIGITS
+    if not decimals and not digits:
+        return frozenset()
+    return frozenset(name for name, changed in (("decimal", decimals), ("integers", digits)) if changed)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

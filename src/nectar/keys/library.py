@@ -222,7 +222,7 @@ def expand_module(module: types.ModuleType, walk: WalkContext) -> Expansion:
             walk.refuse(Refusal(verdict.kind, f"uses the module {verdict.reason}", walk.path()))
         _touch(origin, walk)
         patches, aliases = foreign_in(module)
-        payload = joined("module", *_name(origin), *aliases)
+        payload = joined("module", *_name(origin), *aliases, b"", *_plain_data(module))
         return _with_patches(payload, patches, _Snapshot([module]))
     if is_native(module):
         return Expansion("native", joined("module", file_digest(module)), by_value=True, still=always)
@@ -230,6 +230,15 @@ def expand_module(module: types.ModuleType, walk: WalkContext) -> Expansion:
     names = sorted(content)
     values = [type(module), *(content[name] for name in names)]
     return Expansion("module", joined(*names), values, ["class", *names])
+
+
+def _plain_data(module: types.ModuleType) -> list[bytes]:
+    """Public constants of a module, which anybody can assign to."""
+    return [
+        joined(name, ATOMS[type(value)](value))
+        for name, value in sorted(vars(module).items())
+        if not name.startswith("_") and type(value) in ATOMS
+    ]
 
 
 _IMPORT_MACHINERY: Final = frozenset(

@@ -29,10 +29,7 @@ LIBRARIES = ("numpy", "pandas", "polars", "pyarrow", "attr")
 # What is known to fail: why, and which cases.
 FAILING: dict[str, str] = {
     "whether two NaNs are one object decides about membership": "nan_alias",
-    "data put into a library module that is used as a value is not noticed": "library_module_data_patched_in_list",
-    "state that a library or the interpreter keeps for the process": (
-        "codecs_error_handler urllib_uses_netloc int_max_str_digits recursion_limit"
-    ),
+    "state that a library or the interpreter keeps for the process": ("codecs_error_handler recursion_limit"),
 }
 FAILING_CHANGES: dict[str, str] = {}
 # The versions of Python on which a known failure fails, where those are not all.
