@@ -58,18 +58,10 @@ def is_installed(package: str) -> bool:
 def modules_of(package: str) -> Iterator[ModuleType]:
     """The public modules of a package; those that cannot be imported here are left out."""
     for root in PACKAGES[package]:
-        top = importlib.import_module(root)
-        yield top
-        for found in pkgutil.walk_packages(getattr(top, "__path__", ()), root + "."):
-            parts = found.name.split(".")
-            if any(part.startswith("_") or part in _PRIVATE_PARTS for part in parts):
-                continue
-            try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    yield importlib.import_module(found.name)
-            except Exception:
-                continue
+        for module in _all_modules(root):
+            parts = module.__name__.split(".")
+            if not any(part.startswith("_") or part in _PRIVATE_PARTS for part in parts):
+                yield module
 
 
 def public_names(package: str) -> Iterator[tuple[str, object]]:

@@ -30,7 +30,7 @@ from nectar.store.read import Damaged, Gone, Problem, Result
 from nectar.store.store import Store
 
 _log: Final = logging.getLogger("nectar.catalog")
-_WRITING: Final = 3600.0  # seconds a writer's lease lasts; longer writes renew it
+_WRITING: Final = 3600.0  # seconds a writer has: what takes longer is not kept
 _ATTEMPTS: Final = 3  # to announce a result: others may take the room that was made for it
 _MANIFEST: Final = 1024  # bytes; what an inline result takes besides its content
 _FLUSH_AFTER: Final = 256  # uses and look-ups gathered before they are written down
