@@ -8,43 +8,73 @@ The public names are few, and each is loaded when it is first used: `import nect
     pure(f)                     a promise that f depends on its arguments alone
     depends_on(f, *values)      a promise that f depends on its arguments and these values alone
     register_fingerprint(...)   how to encode values of a type that Nectar does not know
+
+    memo(f)                     f, with results that are kept and reused
+    File(path), Folder(path)    inputs that a function is handed, and may read
+    valid_for(source, "1d")     an input that is good enough for a while
+    enable(), disable()         Nectar for this process, or not; with reuse(): for a block
+    last_run()                  what was reused, computed and kept, and why
 """
 
 from importlib import import_module
 
 TYPE_CHECKING = False  # as typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
-    from nectar.errors import NectarError, UncacheableError, UnencodableError, UserError
+    from nectar.dialects.python.declared_inputs import File, Folder, valid_for
+    from nectar.dialects.python.memo import memo
+    from nectar.errors import NectarError, NectarWarning, UncacheableError, UnencodableError, UserError
     from nectar.keys.api import depends_on, fingerprint, pure, register_fingerprint, trace, why
     from nectar.model.fingerprint import Fingerprint
+    from nectar.report.run import RunReport
+    from nectar.session import disable, enable, last_run, reuse
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "File",
     "Fingerprint",
+    "Folder",
     "NectarError",
+    "NectarWarning",
+    "RunReport",
     "UncacheableError",
     "UnencodableError",
     "UserError",
     "depends_on",
+    "disable",
+    "enable",
     "fingerprint",
+    "last_run",
+    "memo",
     "pure",
     "register_fingerprint",
+    "reuse",
     "trace",
+    "valid_for",
     "why",
 ]
 
 _HOMES = {
+    "File": "nectar.dialects.python.declared_inputs",
     "Fingerprint": "nectar.model.fingerprint",
+    "Folder": "nectar.dialects.python.declared_inputs",
     "NectarError": "nectar.errors",
+    "NectarWarning": "nectar.errors",
+    "RunReport": "nectar.report.run",
     "UncacheableError": "nectar.errors",
     "UnencodableError": "nectar.errors",
     "UserError": "nectar.errors",
     "depends_on": "nectar.keys.api",
+    "disable": "nectar.session",
+    "enable": "nectar.session",
     "fingerprint": "nectar.keys.api",
+    "last_run": "nectar.session",
+    "memo": "nectar.dialects.python.memo",
     "pure": "nectar.keys.api",
     "register_fingerprint": "nectar.keys.api",
+    "reuse": "nectar.session",
     "trace": "nectar.keys.api",
+    "valid_for": "nectar.dialects.python.declared_inputs",
     "why": "nectar.keys.api",
 }
 

@@ -8,6 +8,8 @@
     ├── EnvironmentFailure        the machine, a file or a package is not as it should be
     │   ├── MissingExtraError     an optional package is not installed (also ImportError)
     │   ├── StoreFailure          the store cannot be read or written (also OSError)
+    │   ├── InputFailure          a file or URL that a program reads cannot be identified (also OSError)
+    │   │   └── MissingInputError it is not there (also FileNotFoundError)
     │   └── CatalogFailure        the catalog cannot be opened or is from a newer version
     └── InternalError             a mistake in Nectar itself
 
@@ -67,12 +69,24 @@ class UnencodableError(UserError, TypeError):
         )
 
 
+class NectarWarning(UserWarning):
+    """Something works, but not as well as it could: a function that cannot be cached runs all the same."""
+
+
 class SettingError(UserError, ValueError):
     """A setting has a value that means nothing."""
 
 
 class StoreFailure(EnvironmentFailure, OSError):
     """The store cannot be read or written: a full disk, missing rights, a device that fails."""
+
+
+class InputFailure(EnvironmentFailure, OSError):
+    """A file or URL that a program reads cannot be identified: missing rights, no answer, a change at each look."""
+
+
+class MissingInputError(InputFailure, FileNotFoundError):
+    """A file that a program reads is not there."""
 
 
 class CatalogFailure(EnvironmentFailure):

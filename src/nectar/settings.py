@@ -27,7 +27,10 @@ class Settings:
     reserve: bytes of the disk that stay free. policy: which results go first. verify: "length" looks at lengths and
     ends when a result is opened, and at every byte in the background; "before" looks at every byte before the first
     use. inline: results up to so many bytes lie in the catalog itself. protect: seconds a new result is spared.
-    job_log: how many runs are remembered. read_only: nothing is written.
+    job_log: how many runs are remembered. read_only: nothing is written. off: everything runs as without Nectar.
+    refresh: everything is computed anew, and kept. identity: files are known by where they lie and when they were
+    changed ("origin"), or by their bytes ("content"). shared: folders that are the same on every machine. linger:
+    seconds the end of a process waits for results that are still being written.
     """
 
     home: Path
@@ -42,6 +45,11 @@ class Settings:
     protect: float = 600.0
     job_log: int = 10_000
     read_only: bool = False
+    off: bool = False
+    refresh: bool = False
+    identity: Literal["origin", "content"] = "origin"
+    shared: tuple[str, ...] = ()
+    linger: float = 30.0
 
 
 def _flag(text: str | bool) -> bool:
@@ -76,6 +84,11 @@ _PARSERS: Final[dict[str, Callable[[Any], Any]]] = {
     "protect": parse_duration,
     "job_log": int,
     "read_only": _flag,
+    "off": _flag,
+    "refresh": _flag,
+    "identity": _choice("origin", "content"),
+    "shared": lambda paths: tuple(paths.split(os.pathsep) if isinstance(paths, str) else map(str, paths)),
+    "linger": parse_duration,
 }
 _FILES: Final = ("nectar.toml", "pyproject.toml")
 

@@ -11,6 +11,7 @@ import pytest
 from tests.catalog.making import entry, key
 
 from nectar.catalog.index import connection as opening
+from nectar.catalog.index.rows import ENTRY
 from nectar.catalog.index.schema import MIGRATIONS, VERSION
 from nectar.catalog.index.sqlite import SqliteIndex
 from nectar.errors import CatalogFailure
@@ -65,29 +66,12 @@ def test_entries_of_every_older_version_survive(tmp_path):
         path = tmp_path / f"{version}.db"
         at_version(path, version)
         connection = sqlite3.connect(path)
-        values = (
-            key(1),
-            key(0),
-            "object",
-            "aa/1",
-            bytes(32),
-            7,
-            2,
-            0,
-            1.0,
-            0.0,
-            0.0,
-            3,
-            None,
-            0,
-            1,
-            None,
-            None,
-            "me",
-            b"",
-            0.0,
+        values = (key(1), key(0), "object", "aa/1", bytes(32), 7, 2, 0, 1.0, 0.0, 0.0, 3, None, 0, 1, None, None, "me")
+        columns = ", ".join(ENTRY.split(", ")[: len(values)])
+        connection.execute(
+            f"INSERT INTO entries ({columns}, signature, protected) VALUES ({', '.join('?' * len(values))}, '', 0.0)",
+            values,
         )
-        connection.execute(f"INSERT INTO entries VALUES ({', '.join('?' * len(values))})", values)
         connection.commit()
         connection.close()
         index = SqliteIndex(path)

@@ -11,19 +11,19 @@ import os
 import socket
 import threading
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from nectar.catalog import state
-from nectar.catalog.collect import Collector
+from nectar.catalog.collect import Collected, Collector, victims_of
 from nectar.catalog.housekeeping import Housekeeper
 from nectar.catalog.index.base import Index
 from nectar.catalog.state import Accept, Granted, Lapsed, Present, Taken
 from nectar.clock import Clock
 from nectar.errors import CatalogFailure, EnvironmentFailure, UserError
-from nectar.model.entry import Entry, Job, Lease, Name, Reservation, Span, Usage
+from nectar.model.entry import Content, Entry, Job, Lease, Name, Reservation, Span, Usage, Version
 from nectar.store.commit import Published
 from nectar.store.estimate import estimate
 from nectar.store.read import Damaged, Gone, Problem, Result
@@ -39,7 +39,7 @@ _FLUSH_EVERY: Final = 5.0  # seconds
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The answer to a look-up: the entry, if there is one, and how often its program has been looked up before."""
+    """The answer to a look-up: the entry, or, if there is none, how often its program has been looked up before."""
 
     entry: Entry | None
     lookups: int
@@ -70,6 +70,8 @@ class _Origin:
     spans: tuple[Span, ...]
     recipe: bytes | None
     rebuildable: bool
+    about: str
+    replaces: bool
 
 
 _NO_ROOM: Final = NotKept("there is no room for it within the budget of the store and the reserve of the disk")
@@ -112,15 +114,17 @@ class Catalog:
     def lookup(self, keys: Sequence[bytes], programs: Sequence[bytes]) -> list[Known]:
         """What is known of each key; each look-up of a program is counted, whether it finds anything or not."""
         found = self.index.lookup(keys)
-        before = self.index.lookups(programs)
+        missed = [program for key, program in zip(keys, programs, strict=True) if key not in found]
+        before = self.index.lookups(missed) if missed else {}
         with self._lock:
-            pending = [self._counts.get(program, 0) for program in programs]
+            counts = self._counts
+            before = {program: times + counts.get(program, 0) for program, times in before.items()}
             for program in programs:
-                self._counts[program] = self._counts.get(program, 0) + 1
+                counts[program] = counts.get(program, 0) + 1
         self._flush_if_due()
         return [
-            Known(found.get(key), before[program] + waiting)
-            for key, program, waiting in zip(keys, programs, pending, strict=True)
+            Known(found.get(key), 0 if key in found else before[program])
+            for key, program in zip(keys, programs, strict=True)
         ]
 
     def inquire(self, programs: Sequence[bytes]) -> dict[bytes, list[Entry]]:
@@ -158,6 +162,11 @@ class Catalog:
         asked = Reservation(key, uuid.uuid4().hex, self.holder, self.clock.now() + seconds)
         return self.index.reserve(asked, self.clock.now())
 
+    def prolong(self, reservation: Reservation, seconds: float) -> None:
+        """Goes on computing a key for so long from now, unless somebody else has taken over or finished it."""
+        asked = replace(reservation, until=self.clock.now() + seconds)
+        self.index.reserve(asked, self.clock.now())
+
     def release(self, reservation: Reservation) -> None:
         """Gives a reservation back: nothing came of it."""
         self.index.release_reservation(reservation.token)
@@ -176,11 +185,17 @@ class Catalog:
         spans: tuple[Span, ...] = (),
         recipe: bytes | None = None,
         rebuildable: bool = True,
+        about: str = "",
+        replaces: bool = False,
     ) -> Kept | NotKept:
-        """Keeps a result under its key. Whatever goes wrong with store or catalog, the caller goes on without it."""
+        """Keeps a result under its key. Whatever goes wrong with store or catalog, the caller goes on without it.
+
+        value: a table, any object, or an object that was taken apart before (store.formats.objects.Pickled). about:
+        what it is, for people. replaces: it takes the place of a result that is known already.
+        """
         if self.read_only:
             return NotKept("the store may only be read")
-        known = _Origin(key, program, seconds, made_from, spans, recipe, rebuildable)
+        known = _Origin(key, program, seconds, made_from, spans, recipe, rebuildable, about, replaces)
         try:
             kept = self._keep(known, value, table)
         except (EnvironmentFailure, UserError) as failure:
@@ -259,10 +274,12 @@ class Catalog:
             known.key, known.program, published.kind, published.location, published.manifest, published.size,
             published.files, published.rows, state.cumulative(known.seconds, known.made_from), now, now,
             inline=published.inline, rebuildable=known.rebuildable, recipe=known.recipe, spans=known.spans,
-            producer=self.holder,
+            producer=self.holder, about=known.about,
         )  # fmt: skip
-        decision = self.index.add(entry, token, self._protect, now)
+        decision = self.index.add(entry, token, self._protect, now, known.replaces)
         if isinstance(decision, Accept):
+            if known.replaces:
+                self.collector.delete_doomed()
             if self.housekeeper is not None:
                 self.housekeeper.poke()
             return Kept(decision.entry)
@@ -307,6 +324,33 @@ class Catalog:
     def log(self, job: Job) -> None:
         """Remembers what a run did."""
         self.index.log(job, self._job_log)
+
+    def add_version(self, label: str, program: bytes, trace: bytes) -> None:
+        """Remembers what a label stood for, unless it is known."""
+        self.index.add_version(Version(label, program, self.put_recipe([trace]), self.clock.now()))
+
+    def previous_trace(self, label: str, program: bytes) -> bytes | None:
+        """The trace of the latest other program that a label stood for."""
+        for version in self.index.versions(label):
+            if version.program != program:
+                parts = self.index.get_recipe(version.trace)
+                return parts[0] if parts else None
+        return None
+
+    def known(self, origins: Sequence[bytes]) -> dict[bytes, Content]:
+        """What is known of the bytes of inputs, by their origin."""
+        return self.index.contents(origins)
+
+    def remember(self, contents: Mapping[bytes, Content]) -> None:
+        """Keeps what was found out about the bytes of inputs."""
+        if not self.read_only:
+            self.index.remember_contents(contents, self.clock.now())
+
+    def discard(self, entries: Iterable[Entry]) -> int:
+        """Evicts these results, unless they are pinned or in use; how many went."""
+        done = Collected()
+        self.collector.evict(victims_of(entries, "asked for"), done)
+        return len(done.evicted)
 
     def usage(self) -> Usage:
         """What the store holds."""

@@ -71,13 +71,20 @@ class Lapsed:
     """The lease under which the result was written ran out: its files may be gone, and are garbage if they are not."""
 
 
-def add(new: Entry, standing: Entry | None, held: bool, protect_for: float, now: float) -> Accept | Decline | Lapsed:
-    """What becomes of a result that has been published in the store. held: its writer's lease is still known."""
-    if standing is not None:
+def add(
+    new: Entry, standing: Entry | None, held: bool, protect_for: float, now: float, replaces: bool = False
+) -> Accept | Decline | Lapsed:
+    """What becomes of a result that has been published in the store.
+
+    held: its writer's lease is still known. replaces: it was computed anew on purpose, and takes the place and the pin
+    of the one that stands there.
+    """
+    if standing is not None and not replaces:
         return Decline(standing)
     if not held:
         return Lapsed()
-    return Accept(replace(new, created=now, used=now, protected=now + protect_for))
+    pinned = standing is not None and standing.pinned
+    return Accept(replace(new, created=now, used=now, protected=now + protect_for, pinned=pinned))
 
 
 # deletion

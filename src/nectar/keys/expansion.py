@@ -73,6 +73,9 @@ class WalkContext(Protocol):
     def touch(self, library: str) -> None:
         """Says that a library is reached, so that the settings it keeps count."""
 
+    def need(self, value: object) -> None:
+        """Says that an input is reached whose content is added by whoever makes a key."""
+
     def bytes_of(self, value: object) -> bytes:
         """A context-free digest of value, to order things that have no order of their own."""
 

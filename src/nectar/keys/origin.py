@@ -24,6 +24,7 @@ from types import (
 from typing import TYPE_CHECKING, Any, Final
 
 from nectar.keys.distributions import NATIVE_SUFFIXES, digest_of_file, distribution_of, dotted_name
+from nectar.keys.scheme import SCHEME
 from nectar.model.origin import APPLICATION, Origin
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ def _is_named(origin: Origin) -> bool:
     return origin.name in application_packages or origin.module.partition(".")[0] in application_packages
 
 
+_OWN: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _INTERPRETER: Final[tuple[object, ...]] = (BuiltinImporter, FrozenImporter)
 
 
@@ -107,6 +109,9 @@ def _locate(module: ModuleType, spec: object) -> Origin:
 
 
 def _of_file(path: str) -> Origin:
+    if path.startswith(_OWN):
+        # However Nectar is installed: what it does to results follows from the scheme.
+        return Origin("distribution", "nectar-data", f"scheme {SCHEME}", f"nectar.{dotted_name(path[len(_OWN) :])}")
     # site-packages may lie inside the directory of the standard library, so distributions come first
     found = distribution_of(path) or _standard_of(path)
     if found is None:

@@ -34,6 +34,7 @@ class Outcome(NamedTuple):
 
     digest: bytes
     refusals: tuple[Refusal, ...]
+    walk: Walk
 
 
 class _Memory(NamedTuple):
@@ -46,14 +47,14 @@ class _Memory(NamedTuple):
 _memory: dict[object, _Memory] = {}
 
 
-def outcome_of(value: object) -> Outcome:
-    """The outcome for value as it is now."""
-    key = _key(value)
+def outcome_of(value: object, observed: frozenset[str] = frozenset()) -> Outcome:
+    """The outcome for value as it is now. observed: what others look at, besides the code reached from value."""
+    key = _key(value), observed
     known = _memory.get(key)
     if known is not None and known.circumstances == _circumstances() and _holds(known.rechecks):
         return known.outcome
-    walk, digest, refusals = explore(value)
-    outcome = Outcome(digest, refusals)
+    walk, digest, refusals = explore(value, observed=observed)
+    outcome = Outcome(digest, refusals, walk)
     if walk.weight <= _LIGHT:
         if len(_memory) >= _REMEMBERED:
             _memory.clear()
@@ -63,13 +64,14 @@ def outcome_of(value: object) -> Outcome:
     return outcome
 
 
-def explore(value: object, observer: Callable[[], Observer] | None = None) -> tuple[Walk, bytes, tuple[Refusal, ...]]:
+def explore(
+    value: object, observer: Callable[[], Observer] | None = None, observed: frozenset[str] = frozenset()
+) -> tuple[Walk, bytes, tuple[Refusal, ...]]:
     """Walks over value, again if the code reached looks at more than was included; the last walk is returned.
 
     observer makes a new observer for each walk.
     """
     tables.refresh()
-    observed: frozenset[str] = frozenset()
     while True:
         walk = _walk(value, observed, observer)
         if walk.noticed <= observed:

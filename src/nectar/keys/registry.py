@@ -99,12 +99,17 @@ def _load_libraries() -> bool:
 _expand_instance = instances.make_expander(lambda kind: None if kind is object else _expanders.get(kind))
 
 
+def add(kind: type, expander: Expander) -> None:
+    """Objects whose type is exactly kind are taken apart by this expander; for types of Nectar itself."""
+    _expanders[kind] = expander
+    _found.clear()
+    instances.forget_layouts()
+
+
 def register(kind: type, encode: Callable[[Any], object]) -> None:
     """Objects whose type is exactly kind are fingerprinted as the value that encode gives for them."""
 
     def expand_registered(value: object, walk: WalkContext) -> Expansion:
         return Expansion("registered", b"", (kind, encode(value)), ("class", "encoding"))
 
-    _expanders[kind] = expand_registered
-    _found.clear()
-    instances.forget_layouts()
+    add(kind, expand_registered)

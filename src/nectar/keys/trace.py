@@ -10,7 +10,7 @@ import json
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from nectar.keys.ambient import EnvironmentVariable
 from nectar.keys.atoms import ATOMS
@@ -54,6 +54,25 @@ class Trace:
         """The trace as JSON."""
         content = {"scheme": SCHEME, "fingerprint": self.fingerprint, "root": _as_dict(self.root)}
         return json.dumps(content, ensure_ascii=False, indent=1)
+
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Trace:
+        """The trace that to_json gave, as far as comparing and printing need it."""
+        content = json.loads(text)
+        return cls(_from_dict(content["root"]), content["fingerprint"])
+
+
+def _from_dict(top: dict[str, Any]) -> Node:
+    holder = Node("", "top", "", b"")
+    pending = [(top, holder)]
+    while pending:
+        each, parent = pending.pop()
+        node = Node(each["label"], each["kind"], each["text"], b"", each.get("place", ""))
+        node.digest = bytes.fromhex(each["digest"])
+        parent.children.append(node)
+        pending.extend((child, node) for child in reversed(each.get("children", ())))
+    return holder.children[0]
 
 
 def _lines(root: Node) -> Iterator[str]:

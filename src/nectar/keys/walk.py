@@ -87,9 +87,12 @@ class Walk:
         self._ambiguous: dict[int, object] = {}  # numbers of objects only one of several equal members of a set reaches
         self._ties: list[object] = []  # the sets of equal members the walk is inside of
         self._above: Walk | None = None
+        self._before: Walk | None = None  # the walk that this one continues; it keeps its objects alive
+        self._by_number: dict[int, object] | None = None
         self._settled: set[tuple[int, int]] = set()
         self._exposed: dict[int, object] = {}
         self.touched: set[str] = set()
+        self.inputs: list[object] = []
         self._parameters: list[tuple[str, ...]] = []
         self._keywords: set[str] = set()
         self._spreads = False
@@ -129,6 +132,10 @@ class Walk:
         """A library is reached, so that the settings it keeps count."""
         self.touched.add(library)
 
+    def need(self, value: object) -> None:
+        """An input is reached whose content is no part of the digest: whoever makes a key adds it."""
+        self.inputs.append(value)
+
     def note_call_names(self, parameters: tuple[str, ...], keywords: frozenset[str], spreads: bool) -> None:
         """A function's parameters and the keywords its calls use: where they meet, names matter."""
         self._parameters.append(parameters)
@@ -152,6 +159,32 @@ class Walk:
             self._kept.append(value)
             self.noticed |= inner.noticed
         return known
+
+    def continued(self, hasher: blake3.blake3) -> Walk:
+        """A walk that goes on where this one ended: what was met before is referred to by its number.
+
+        This one stays as it is, and can be continued again.
+        """
+        walk = Walk(self._expander_for, hasher, self.observed, None, self._closed)
+        walk._seen = self._seen.copy()
+        walk._ambiguous = self._ambiguous.copy()
+        walk._parameters = self._parameters.copy()
+        walk._keywords = self._keywords.copy()
+        walk._spreads = self._spreads
+        walk.examined = self.examined
+        walk._before = self
+        return walk
+
+    def number_of(self, value: object) -> int | None:
+        """Which of the objects with identity met so far this is."""
+        return self._seen.get(id(value))
+
+    def numbered(self, number: int) -> object | None:
+        """The object with identity that was met as the number-th."""
+        if self._by_number is None:
+            kept = self._kept if self._before is None else itertools.chain(self._before._kept, self._kept)
+            self._by_number = {at: value for value in kept if (at := self._seen.get(id(value))) is not None}
+        return self._by_number.get(number)
 
     # the traversal
 

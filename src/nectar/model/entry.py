@@ -47,6 +47,7 @@ class Entry:
     producer: str = ""
     signature: bytes = b""
     protected: float = 0.0  # until when a new entry is given the chance to show its use
+    about: str = ""  # what was computed, for people: a call, or the last step of a program
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,27 @@ class Name:
     key: bytes
     since: float
     by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """What a function or script, by the name people know it by, was at a time: its program, and the trace of it.
+
+    trace: identity of the recipe that holds the trace, to compare with later ones.
+    """
+
+    label: str
+    program: bytes
+    trace: bytes
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The digest of the bytes of an input. certain: the file had been quiet when they were read."""
+
+    digest: bytes
+    certain: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,17 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
+class Excuse:
+    """What would make a reading fine: that it is about a declared input, handed over as a parameter.
+
+    attribute: the attribute of it, or of what it holds, that is given to the reader; empty if it is given itself.
+    """
+
+    parameter: str
+    attribute: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Refusal:
     """Why a function cannot be cached.
 
@@ -16,6 +27,8 @@ class Refusal:
     kind: str
     reason: str
     place: str
+    excuse: Excuse | None = None
 
     def __str__(self) -> str:
-        return f"{self.place} {self.reason}"
+        hint = f" (hand it {self.excuse.parameter} as a nectar.File to declare the input)" if self.excuse else ""
+        return f"{self.place} {self.reason}{hint}"

@@ -204,9 +204,9 @@ class Staging:
         self._describe("arrow", writer, rows, schema=columns)
 
     def write_object(self, value: object) -> None:
-        """The value is written as pickle, its buffers beside it."""
+        """The value, or what it was taken apart to, is written as pickle, its buffers beside it."""
         self._only_once()
-        data, buffers = objects.dump(value)
+        data, buffers = value if isinstance(value, objects.Pickled) else objects.dump(value)
         places, pieces = objects.laid_out(buffers)
         self._write("object.pickle", [data])
         if places:

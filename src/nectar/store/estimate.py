@@ -7,12 +7,16 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any, Final
 
+from nectar.store.formats.objects import Pickled
+
 _SAMPLE: Final = 100  # items of a container that are looked at; the others are taken to be like them
 _DEEPEST: Final = 4
 
 
 def estimate(value: Any, depth: int = 0) -> int:
     """Bytes the value will take in the store, roughly, without copying or pickling it."""
+    if isinstance(value, Pickled):
+        return value.size
     size = _table_size(value)
     if size is not None:
         return size

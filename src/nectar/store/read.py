@@ -17,7 +17,7 @@ from nectar.store.commit import unpacked
 from nectar.store.files import Files
 from nectar.store.formats import arrow, objects
 from nectar.store.layout import MANIFEST, data_folder
-from nectar.store.manifest import Column, Manifest, Part, decode, digest
+from nectar.store.manifest import Column, Manifest, Part, Writer, decode, digest
 from nectar.store.sources import MemorySource, Source
 
 if TYPE_CHECKING:
@@ -186,6 +186,11 @@ class Result:
     def rows(self) -> int:
         """Rows of the table; 0 for an object."""
         return self._parts.manifest.rows
+
+    @property
+    def writer(self) -> Writer:
+        """Which library wrote it."""
+        return self._parts.manifest.writer
 
     @property
     def schema(self) -> tuple[Column, ...]:

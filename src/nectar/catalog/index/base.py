@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from nectar.catalog.state import Accept, Candidate, Decline, Granted, Lapsed, Present, Taken
-from nectar.model.entry import Entry, Job, Lease, Name, Reservation, Totals, Usage
+from nectar.model.entry import Content, Entry, Job, Lease, Name, Reservation, Totals, Usage, Version
 
 
 class Index(Protocol):
@@ -37,11 +37,26 @@ class Index(Protocol):
     def release_reservation(self, token: str) -> None:
         """Gives a reservation back."""
 
-    def add(self, entry: Entry, lease: str, protect_for: float, now: float) -> Accept | Decline | Lapsed:
+    def add(
+        self, entry: Entry, lease: str, protect_for: float, now: float, replaces: bool = False
+    ) -> Accept | Decline | Lapsed:
         """Makes a published result visible and ends the lease under which it was written, if it needed one.
 
-        Files that are not accepted are doomed. A lease that was forgotten since means that they may be gone.
+        Files that are not accepted are doomed. A lease that was forgotten since means that they may be gone. replaces:
+        a result that stands there already is doomed, and not the new one.
         """
+
+    def add_version(self, version: Version) -> None:
+        """Remembers that a label had this program; the first time counts."""
+
+    def versions(self, label: str) -> list[Version]:
+        """The programs a label has had, newest first."""
+
+    def contents(self, origins: Sequence[bytes]) -> dict[bytes, Content]:
+        """What is known of the bytes of inputs, by their origin."""
+
+    def remember_contents(self, contents: Mapping[bytes, Content], now: float) -> None:
+        """Keeps what was found out about the bytes of inputs; the latest counts."""
 
     def touch(self, uses: Mapping[bytes, tuple[int, float]]) -> None:
         """Adds uses (number, time of the last) to entries."""
@@ -83,7 +98,7 @@ class Index(Protocol):
         """
 
     def doomed(self) -> list[tuple[str, int]]:
-        """Locations whose files are to be deleted, and their sizes."""
+        """Locations whose files are to be deleted, and their sizes; what is leased waits until it is not."""
 
     def doom(self, locations: Iterable[tuple[str, int]], now: float) -> None:
         """Says that files at these locations belong to nobody."""

@@ -15,7 +15,7 @@ _T = TypeVar("_T")
 _BATCH: Final = 500  # placeholders in one statement; SQLite allows 32766, older builds 999
 ENTRY: Final = (
     "key, program, kind, location, manifest, size, files, row_count, seconds, created, used, hits, inline, pinned, "
-    "rebuildable, recipe, spans, producer, signature, protected"
+    "rebuildable, recipe, spans, producer, signature, protected, about"
 )
 CANDIDATE: Final = "key, size, files, seconds, hits, created, used, protected, pinned, rebuildable"
 LEASE: Final = "token, location, holder, until, size"
@@ -94,10 +94,11 @@ def count(connection: sqlite3.Connection, **changes: int) -> None:
 def to_entry(row: Sequence[Any]) -> Entry:
     """An entry from a row."""
     (key, program, kind, location, manifest, size, files, rows, seconds, created, used, hits, inline, pinned,
-     rebuildable, recipe, spans, producer, signature, protected) = row  # fmt: skip
+     rebuildable, recipe, spans, producer, signature, protected, about) = row  # fmt: skip
     return Entry(
         key, program, kind, location, manifest, size, files, rows, seconds, created, used, hits, inline, bool(pinned),
         bool(rebuildable), recipe, _spans.decode(spans) if spans else (), producer, signature, protected,
+        about,
     )  # fmt: skip
 
 
@@ -113,4 +114,5 @@ def to_row(entry: Entry) -> tuple[object, ...]:
         entry.key, entry.program, entry.kind, entry.location, entry.manifest, entry.size, entry.files, entry.rows,
         entry.seconds, entry.created, entry.used, entry.hits, entry.inline, int(entry.pinned), int(entry.rebuildable),
         entry.recipe, pack(entry.spans) if entry.spans else None, entry.producer, entry.signature, entry.protected,
+        entry.about,
     )  # fmt: skip

@@ -34,5 +34,13 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
         "CREATE TABLE counts (what TEXT PRIMARY KEY, number INTEGER NOT NULL)",
         "INSERT INTO counts VALUES ('entries', 0), ('size', 0), ('files', 0), ('doomed', 0)",
     ),
+    (
+        "ALTER TABLE entries ADD COLUMN about TEXT NOT NULL DEFAULT ''",
+        """CREATE TABLE versions (
+            label TEXT NOT NULL, program BLOB NOT NULL, trace BLOB NOT NULL, since REAL NOT NULL,
+            PRIMARY KEY (label, program))""",
+        """CREATE TABLE contents (
+            origin BLOB PRIMARY KEY, digest BLOB NOT NULL, certain INTEGER NOT NULL, seen REAL NOT NULL)""",
+    ),
 )
 VERSION: Final = len(MIGRATIONS)

@@ -19,7 +19,7 @@ from nectar.catalog import state
 from nectar.catalog.index import rows
 from nectar.catalog.index.transactions import Transactions
 from nectar.catalog.state import Accept, Candidate, Decline, Granted, Lapsed, Present, Taken
-from nectar.model.entry import Entry, Job, Lease, Name, Reservation, Totals, Usage
+from nectar.model.entry import Content, Entry, Job, Lease, Name, Reservation, Totals, Usage, Version
 
 _T = TypeVar("_T")
 
@@ -80,15 +80,19 @@ class SqliteIndex(Transactions):
         found = self._read(lambda connection: connection.execute(statement, (low, high + b"\xff" * 32)).fetchall())
         return [rows.to_entry(row) for row in found]
 
-    def add(self, entry: Entry, lease: str, protect_for: float, now: float) -> Accept | Decline | Lapsed:
+    def add(
+        self, entry: Entry, lease: str, protect_for: float, now: float, replaces: bool = False
+    ) -> Accept | Decline | Lapsed:
         """Makes a published result visible and ends the lease under which it was written, if it needed one."""
 
         def add(connection: sqlite3.Connection) -> Accept | Decline | Lapsed:
             standing = rows.entry_of(connection, entry.key)
             # Whoever sweeps forgets lapsed leases first: while this one is known, nobody took the files for garbage.
             held = not lease or connection.execute("SELECT 1 FROM leases WHERE token = ?", (lease,)).fetchone()
-            decision = state.add(entry, standing, bool(held), protect_for, now)
+            decision = state.add(entry, standing, bool(held), protect_for, now, replaces)
             if isinstance(decision, Accept):
+                if standing is not None:
+                    rows.evict(connection, standing, now)
                 connection.execute(
                     f"INSERT INTO entries ({rows.ENTRY}) VALUES ({rows.marks(rows.ENTRY.split(','))})",
                     rows.to_row(decision.entry),
@@ -262,13 +266,18 @@ class SqliteIndex(Transactions):
             if standing is None or (standing.location, standing.manifest) != (entry.location, entry.manifest):
                 return False
             rows.evict(connection, standing, now)
+            connection.execute("DELETE FROM leases WHERE location = ? AND location <> ''", (standing.location,))
             return True
 
         return self._free("lose", lose)
 
     def doomed(self) -> list[tuple[str, int]]:
-        """Locations whose files are to be deleted, and their sizes."""
-        return self._read(lambda connection: connection.execute("SELECT location, size FROM doomed").fetchall())
+        """Locations whose files are to be deleted, and their sizes; what is leased waits until it is not."""
+        statement = (
+            "SELECT location, size FROM doomed WHERE NOT EXISTS "
+            "(SELECT 1 FROM leases WHERE leases.location = doomed.location)"
+        )
+        return self._read(lambda connection: connection.execute(statement).fetchall())
 
     def doom(self, locations: Iterable[tuple[str, int]], now: float) -> None:
         """Says that files at these locations belong to nobody."""
@@ -350,6 +359,45 @@ class SqliteIndex(Transactions):
             "unbind name",
             lambda connection: connection.execute("DELETE FROM names WHERE name = ?", (name,)).rowcount > 0,
         )
+
+    # what functions were, and what inputs hold
+
+    def add_version(self, version: Version) -> None:
+        """Remembers that a label had this program; the first time counts."""
+        statement = (
+            "INSERT INTO versions (label, program, trace, since) VALUES (?, ?, ?, ?) "
+            "ON CONFLICT (label, program) DO NOTHING"
+        )
+        values = (version.label, version.program, version.trace, version.since)
+        self._write("add version", lambda connection: connection.execute(statement, values))
+
+    def versions(self, label: str) -> list[Version]:
+        """The programs a label has had, newest first."""
+        statement = "SELECT label, program, trace, since FROM versions WHERE label = ? ORDER BY since DESC"
+        return self._read(lambda connection: [Version(*row) for row in connection.execute(statement, (label,))])
+
+    def contents(self, origins: Sequence[bytes]) -> dict[bytes, Content]:
+        """What is known of the bytes of inputs, by their origin."""
+
+        def select(connection: sqlite3.Connection) -> dict[bytes, Content]:
+            return {
+                origin: Content(digest, bool(certain))
+                for batch in rows.batches(origins)
+                for origin, digest, certain in connection.execute(
+                    f"SELECT origin, digest, certain FROM contents WHERE origin IN ({rows.marks(batch)})", batch
+                )
+            }
+
+        return self._read(select)
+
+    def remember_contents(self, contents: Mapping[bytes, Content], now: float) -> None:
+        """Keeps what was found out about the bytes of inputs; the latest counts."""
+        values = [(origin, content.digest, int(content.certain), now) for origin, content in contents.items()]
+        statement = (
+            "INSERT INTO contents (origin, digest, certain, seen) VALUES (?, ?, ?, ?) ON CONFLICT (origin) "
+            "DO UPDATE SET digest = excluded.digest, certain = excluded.certain, seen = excluded.seen"
+        )
+        self._write("remember contents", lambda connection: connection.executemany(statement, values))
 
     # recipes and jobs
 

@@ -7,9 +7,10 @@ come back read-only unless private copies are asked for; unpickling runs code, s
 
 from __future__ import annotations
 
+import io
 import pickle
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
 
 from nectar.errors import StoreFailure, UserError
 
@@ -17,12 +18,36 @@ ALIGNMENT: Final = 64  # what Arrow asks for, and a cache line
 _PADDING: Final = bytes(ALIGNMENT)
 
 
-def dump(value: object) -> tuple[bytes, list[memoryview]]:
-    """The pickle of a value, and its buffers. Raises UserError if it has none."""
+class Pickled(NamedTuple):
+    """A value taken apart: its pickle, and its buffers, which are the value's own unless they were copied."""
+
+    data: bytes
+    buffers: Sequence[memoryview]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all of it."""
+        return len(self.data) + sum(buffer.nbytes for buffer in self.buffers)
+
+    def copied(self) -> Pickled:
+        """The same with buffers of its own, so that the value may change meanwhile."""
+        return Pickled(self.data, [memoryview(bytes(buffer)) for buffer in self.buffers])
+
+
+Reduce = Callable[[Any], Any]
+
+
+def dump(value: object, reduce: Reduce | None = None) -> Pickled:
+    """A value taken apart. Raises UserError if it cannot be.
+
+    reduce: told of every class, function and instance; what it gives (as `__reduce__` does) is taken in its place.
+    """
     buffers: list[pickle.PickleBuffer] = []
+    sink = io.BytesIO()
     try:
-        data = pickle.dumps(value, protocol=5, buffer_callback=buffers.append)
-        return data, [buffer.raw() for buffer in buffers]
+        pickler = pickle.Pickler(sink, protocol=5, buffer_callback=buffers.append) if reduce is None else None
+        (pickler or _Pickler(sink, buffers, reduce)).dump(value)
+        return Pickled(sink.getvalue(), [buffer.raw() for buffer in buffers])
     except MemoryError:
         raise
     except Exception as error:  # whatever a __reduce__ of somebody else's raises
@@ -30,6 +55,18 @@ def dump(value: object) -> tuple[bytes, list[memoryview]]:
         raise UserError(
             f"a value of type {kind} cannot be kept: {_said(error)}; return something that pickles"
         ) from error
+
+
+class _Pickler(pickle.Pickler):
+    """Asks about classes, functions and instances; pickle does numbers, texts and containers alone, which is fast."""
+
+    def __init__(self, sink: io.BytesIO, buffers: list[pickle.PickleBuffer], reduce: Reduce | None) -> None:
+        super().__init__(sink, protocol=5, buffer_callback=buffers.append)
+        self._reduce = reduce
+
+    def reducer_override(self, value: Any) -> Any:
+        """What takes the place of a value, or NotImplemented."""
+        return NotImplemented if self._reduce is None else self._reduce(value)
 
 
 def laid_out(buffers: Sequence[memoryview]) -> tuple[tuple[tuple[int, int], ...], list[Any]]:

@@ -1,0 +1,167 @@
+"""Computing once: whoever asks for a key that somebody is computing waits for the result.
+
+Among threads and tasks of one process by a table of flights; among processes by reservations in the catalog, which
+are renewed as long as the computation lasts and end with the process that made them.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextvars import ContextVar
+from typing import Any, Final
+
+from nectar.catalog.service import Catalog
+from nectar.catalog.state import Granted, Present
+from nectar.errors import CatalogFailure
+from nectar.model.entry import Entry, Reservation
+
+HOLD: Final = 30.0  # seconds a reservation lasts unless it is renewed
+_RENEW: Final = 10.0
+_FIRST_LOOK, _LAST_LOOK = 0.002, 0.1  # seconds between looks at what another process computes
+
+_led: ContextVar[frozenset[bytes]] = ContextVar("nectar_led", default=frozenset())
+
+
+class Flight:
+    """One computation under way, or landed and not yet in the catalog. Its result is a way to make a copy, or None."""
+
+    __slots__ = ("future", "key", "reservation")
+
+    def __init__(self, key: bytes) -> None:
+        self.key = key
+        self.future: Future[Any] = Future()
+        self.reservation: Reservation | None = None
+
+
+class Flights:
+    """The computations of one process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._flights: dict[bytes, Flight] = {}
+
+    def find(self, key: bytes) -> Flight | None:
+        """The flight of a key, if it is one to wait for: not if this very computation is part of it."""
+        flight = self._flights.get(key)
+        return None if flight is None or key in _led.get() else flight
+
+    def begin(self, key: bytes) -> Flight | None:
+        """A new flight, led by the caller; None if there is one already, whoever leads it."""
+        with self._lock:
+            if key in self._flights:
+                return None
+            flight = self._flights[key] = Flight(key)
+            return flight
+
+    def land(self, flight: Flight, result: Any) -> None:
+        """Those who wait get the result, or compute it themselves if it is None."""
+        flight.future.set_result(result)
+        if result is None:
+            self.end(flight)
+
+    def end(self, flight: Flight) -> None:
+        """The result is in the catalog, or nowhere."""
+        with self._lock:
+            if self._flights.get(flight.key) is flight:
+                del self._flights[flight.key]
+
+
+class leading:  # noqa: N801 - read as a word: `with leading(key):`
+    """Within the block, a call for the same key is part of the computation and does not wait for it."""
+
+    __slots__ = ("_key", "_token")
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def __enter__(self) -> None:
+        self._token = _led.set(_led.get() | {self._key})
+
+    def __exit__(self, *_: object) -> None:
+        _led.reset(self._token)
+
+
+class Reservations:
+    """Reservations of this process, renewed in the background until they are given back."""
+
+    def __init__(self, catalog: Catalog, pause: Callable[[float], object] | None = None) -> None:
+        self._catalog = catalog
+        self._held: dict[str, Reservation] = {}
+        self._stop = threading.Event()
+        self._pause = self._stop.wait if pause is None else pause
+        self._thread: threading.Thread | None = None
+
+    def take_or_wait(self, key: bytes) -> Reservation | Entry | None:
+        """The right to compute a key; or its entry, once another process has made it; or None: compute it anyway.
+
+        None after another process gave up: its result was not kept, so that queueing up would only cost time.
+        """
+        look = _FIRST_LOOK
+        waited = False
+        while True:
+            answer = self._catalog.reserve(key, HOLD)
+            if isinstance(answer, Present):
+                return answer.entry
+            if isinstance(answer, Granted):
+                if waited:
+                    self._catalog.release(answer.reservation)
+                    return None
+                self._hold(answer.reservation)
+                return answer.reservation
+            standing = answer.reservation
+            if _has_died(standing, self._catalog.holder):
+                self._catalog.release(standing)
+                continue
+            waited = True
+            while not self._stop.is_set():
+                self._pause(look)
+                look = min(look * 2, _LAST_LOOK)
+                entry = self._catalog.index.lookup([key]).get(key)
+                if entry is not None:
+                    return entry
+                if look >= _LAST_LOOK or self._catalog.clock.now() >= standing.until:
+                    break
+
+    def give_back(self, reservation: Reservation) -> None:
+        """The computation has ended without a result to wait for."""
+        self._held.pop(reservation.token, None)
+        self._catalog.release(reservation)
+
+    def done(self, reservation: Reservation) -> None:
+        """The result is in the catalog, and the reservation has gone with it."""
+        self._held.pop(reservation.token, None)
+
+    def close(self) -> None:
+        """Nothing is renewed any more."""
+        self._stop.set()
+
+    def _hold(self, reservation: Reservation) -> None:
+        self._held[reservation.token] = reservation
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._renew, name="nectar-reservations", daemon=True)
+            self._thread.start()
+
+    def _renew(self) -> None:
+        while not self._stop.wait(_RENEW):
+            for reservation in list(self._held.values()):
+                try:
+                    self._catalog.prolong(reservation, HOLD)
+                except CatalogFailure:  # others may then compute it as well: a cost, and no more
+                    continue
+
+
+def _has_died(reservation: Reservation, here: str) -> bool:
+    """Whether the process that holds a reservation was one of this machine and is no more."""
+    host, _, process = reservation.holder.rpartition(":")
+    if host != here.rpartition(":")[0] or not process.isdigit():
+        return False
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return True
+    except OSError:  # it lives, and belongs to somebody else
+        return False
+    return False

@@ -1,0 +1,86 @@
+"""Work that nobody waits for: results are written after their computation has gone on.
+
+Pieces of work run one after the other in a thread of their own, in the order they came. What waits in memory is
+bounded: beyond that, whoever brings more does its work first. The end of the process waits, but not for ever.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+_log: Final = logging.getLogger("nectar.catalog")
+MOST_BYTES: Final = 256 << 20  # of results that wait to be written
+
+
+class Keeper:
+    """A queue with one thread, started when there is something to do."""
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self._most = most_bytes
+        self._changed = threading.Condition()
+        self._waiting: deque[tuple[Callable[[], object], int]] = deque()
+        self._held = 0  # bytes of what waits or is being written
+        self._busy = False
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    def submit(self, work: Callable[[], object], size: int = 0) -> None:
+        """Does the work soon; at once, in this thread, if too much waits already or the end has come."""
+        with self._changed:
+            if not self._closed and (self._held == 0 or self._held + size <= self._most):
+                self._waiting.append((work, size))
+                self._held += size
+                if self._thread is None:
+                    self._thread = threading.Thread(target=self._run, name="nectar-keeper", daemon=True)
+                    self._thread.start()
+                self._changed.notify_all()
+                return
+        _do(work)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Whether everything brought so far is done, after waiting so long at most."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._waiting and not self._busy, timeout)
+
+    def close(self, timeout: float) -> bool:
+        """Nothing is put off any more; whether all that was has been done within the time."""
+        with self._changed:
+            self._closed = True
+        done = self.wait(timeout)
+        with self._changed:
+            left = len(self._waiting)
+            self._waiting.clear()
+            self._changed.notify_all()
+        if not done:
+            _log.warning(
+                "%s not written after waiting %.0f s for it; it is computed again when asked for (setting: linger)",
+                "a result was" if left <= 1 else f"{left} results were", timeout,
+            )  # fmt: skip
+        return done
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._waiting:
+                    if self._closed:
+                        return
+                    self._changed.wait()
+                work, size = self._waiting.popleft()
+                self._busy = True
+            _do(work)
+            del work  # it may hold a large result
+            with self._changed:
+                self._held -= size
+                self._busy = False
+                self._changed.notify_all()
+
+
+def _do(work: Callable[[], object]) -> None:
+    try:
+        work()
+    except Exception:  # a result that is not kept is computed again; the program goes on
+        _log.exception("a result could not be kept")

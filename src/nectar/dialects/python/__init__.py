@@ -1,0 +1,1 @@
+"""Plain Python functions: a call is a program."""

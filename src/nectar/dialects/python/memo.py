@@ -1,0 +1,408 @@
+"""`@nectar.memo`: a function whose results are kept, and found again by what it computes and what it is given."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import logging
+import sys
+import time
+import types
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, Generic, ParamSpec, TypeVar, overload
+
+from nectar.catalog.flights import leading
+from nectar.catalog.service import Catalog
+from nectar.dialects.python.arguments import Parameters
+from nectar.dialects.python.describe import label_of
+from nectar.dialects.python.explain import explain_miss
+from nectar.dialects.python.invocation import Invocation
+from nectar.errors import EnvironmentFailure, NectarError, NectarWarning, UserError
+from nectar.keys import declared, registry
+from nectar.keys.api import trace
+from nectar.keys.call import program_of
+from nectar.keys.expansion import Expansion, WalkContext, joined
+from nectar.quantities import parse_duration
+from nectar.report.run import Part
+from nectar.session import Session, current, running
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_log: Final = logging.getLogger("nectar.memo")
+
+
+@overload
+def memo(
+    function: Callable[_P, _R], *, ignore: Sequence[str] = (), version: object = None, ttl: str | float | None = None,
+    depends_on: Iterable[object] = (), verbose: bool | int = False,
+) -> Memoized[_P, _R]: ...  # fmt: skip
+@overload
+def memo(
+    *, ignore: Sequence[str] = (), version: object = None, ttl: str | float | None = None,
+    depends_on: Iterable[object] = (), verbose: bool | int = False,
+) -> Callable[[Callable[_P, _R]], Memoized[_P, _R]]: ...  # fmt: skip
+def memo(
+    function: Callable[..., Any] | None = None, *, ignore: Sequence[str] = (), version: object = None,
+    ttl: str | float | None = None, depends_on: Iterable[object] = (), verbose: bool | int = False,
+) -> Any:  # fmt: skip
+    """The function, with results that are kept and reused: by anybody, as long as code and arguments are the same.
+
+    Args:
+        function: Any function, method or callable. What it does is looked at, and everything it calls; if it cannot be
+            cached it runs as it would otherwise, and one warning says why.
+        ignore: Names of parameters that make no difference to the result.
+        version: Any value; results of other versions are not used. Seldom needed: a change of the code is noticed.
+        ttl: How long a result may be used, such as "1d".
+        depends_on: What else the result depends on, such as files; whoever says so vouches that nothing is missing.
+        verbose: Says on stderr what becomes of each call.
+
+    >>> import nectar
+    >>> @nectar.memo
+    ... def cube(n):
+    ...     return n**3
+    >>> cube(3)
+    27
+    """
+    wrap = functools.partial(
+        Memoized, ignore=tuple([ignore] if isinstance(ignore, str) else ignore), version=version, ttl=ttl,
+        depends_on=tuple(depends_on), verbose=verbose,
+    )  # fmt: skip
+    return wrap if function is None else wrap(function)
+
+
+class Memoized(Generic[_P, _R]):
+    """A function whose results are kept. Call it like the function itself, which is `func`."""
+
+    def __init__(
+        self,
+        function: Callable[_P, _R],
+        *,
+        ignore: tuple[str, ...] = (),
+        version: object = None,
+        ttl: str | float | None = None,
+        depends_on: tuple[object, ...] = (),
+        verbose: bool | int = False,
+    ) -> None:
+        if isinstance(function, staticmethod | classmethod):
+            kind = type(function).__name__
+            raise UserError(f"put @{kind} above @nectar.memo: it is the function that is remembered")
+        if not callable(function):
+            raise UserError(f"{function!r} cannot be called, so there is nothing to remember")
+        functools.update_wrapper(self, function)
+        if depends_on:
+            declared.depends_on(function, *depends_on)
+        self.function = self.func = function
+        self.label = label_of(function)
+        self.ttl = None if ttl is None else parse_duration(ttl)
+        self.verbose = verbose
+        self.version = version
+        self.extra = joined("memo", *ignore) + program_of(version) if ignore or version is not None else b""
+        self._ignore = ignore
+        self._parameters = Parameters(function, ignore)
+        self._defaults = getattr(function, "__defaults__", None)
+        self._times: list[float] = []
+        self._warned: set[str] = set()
+        self._versions: set[bytes] = set()
+        self._is_async = inspect.iscoroutinefunction(function)
+        self._is_generator = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
+        if self._is_async:
+            inspect.markcoroutinefunction(self) if sys.version_info >= (3, 12) else _mark_coroutine(self)
+
+    # calling
+
+    def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        """What the function gives for these arguments; computed only if nobody knows it yet."""
+        session = current()
+        if session is None:
+            return self.function(*args, **kwargs)
+        return self._call(session, args, kwargs)
+
+    def _call(self, session: Session, args: Any, kwargs: Any, *, refresh: bool = False) -> Any:
+        with running() as report:
+            invocation = self._begin(session, args, kwargs, refresh)
+            if not isinstance(invocation, Invocation):
+                report.add(invocation)
+                return self._plainly(invocation, args, kwargs)
+            report.add(invocation.part)
+            if self._is_async:
+                return self._answer_async(invocation, args, kwargs)
+            try:
+                return self._answer(invocation, args, kwargs)
+            finally:
+                self._ended(session, invocation.part)
+
+    def _begin(self, session: Session, args: Any, kwargs: Any, refresh: bool = False) -> Invocation | Part:
+        """The call with its keys, or the part of the report that says why it has none."""
+        part = Part(self.label, "uncacheable")
+        try:
+            invocation = self._prepared(session, args, kwargs)
+            if isinstance(invocation, Invocation):
+                invocation.refreshing |= refresh
+                return invocation
+            part.explain = lambda: invocation
+        except NectarError as error:
+            text = str(error)
+            part.explain = lambda: text
+            self._warn(text)
+        except Exception as error:  # a mistake in Nectar must not stop the program
+            _log.exception("%s runs as without Nectar", self.label)
+            text = f"Nectar made a mistake: {type(error).__name__}: {error}"
+            part.explain = lambda: text
+        return part
+
+    def _prepared(self, session: Session, args: Any, kwargs: Any) -> Invocation | str:
+        if self._is_generator:
+            raise UserError(f"{self.label} is a generator, which can be used only once: return a list to have it kept")
+        catalog = session.catalog
+        if catalog is None:
+            return "the catalog cannot be used"
+        if getattr(self.function, "__defaults__", None) is not self._defaults:
+            self._parameters = Parameters(self.function, self._ignore)
+            self._defaults = self.function.__defaults__  # type: ignore[attr-defined]
+        arguments = self._parameters.bind(args, kwargs)
+        if arguments is None:
+            return "it does not take these arguments"  # and says so itself, when it is called
+        invocation = Invocation(self, session, catalog, arguments)
+        invocation.prepare()
+        return invocation
+
+    def _plainly(self, part: Part, args: Any, kwargs: Any) -> Any:
+        begun = time.perf_counter()
+        try:
+            return self.function(*args, **kwargs)
+        finally:
+            part.seconds = time.perf_counter() - begun
+
+    def _answer(self, invocation: Invocation, args: Any, kwargs: Any) -> Any:
+        if _or_not(invocation.find):
+            return invocation.value
+        waiting_for = invocation.lead()
+        if waiting_for is not None:
+            if _or_not(lambda: invocation.take(waiting_for.result())):
+                return invocation.value
+        elif _or_not(invocation.reserve):
+            return invocation.value
+        begun = time.perf_counter()
+        try:
+            with leading(invocation.keyed.key):
+                value = self.function(*args, **kwargs)
+        except BaseException:
+            invocation.failed()
+            raise
+        self._keep(invocation, value, time.perf_counter() - begun)
+        return value
+
+    async def _answer_async(self, invocation: Invocation, args: Any, kwargs: Any) -> Any:
+        import asyncio
+
+        try:
+            if _or_not(invocation.find):
+                return invocation.value
+            waiting_for = invocation.lead()
+            if waiting_for is not None:
+                landed = await asyncio.shield(asyncio.wrap_future(waiting_for))
+                if _or_not(lambda: invocation.take(landed)):
+                    return invocation.value
+            elif await asyncio.to_thread(_or_not, invocation.reserve):
+                return invocation.value
+            begun = time.perf_counter()
+            try:
+                with leading(invocation.keyed.key):
+                    value = await self.function(*args, **kwargs)  # type: ignore[misc]
+            except BaseException:
+                invocation.failed()
+                raise
+            self._keep(invocation, value, time.perf_counter() - begun)
+            return value
+        finally:
+            self._ended(invocation.session, invocation.part)
+
+    def _keep(self, invocation: Invocation, value: Any, seconds: float) -> None:
+        try:
+            invocation.computed(value, seconds)
+        except Exception:
+            _log.exception("the result of %s could not be kept", self.label)
+            invocation.abandon()
+
+    def _ended(self, session: Session, part: Part) -> None:
+        session.totals.count(part)
+        if self.verbose:
+            print(f"nectar: {part}", file=sys.stderr)
+
+    # as people know it from joblib
+
+    def check_call_in_cache(self, *args: _P.args, **kwargs: _P.kwargs) -> bool:
+        """Whether the result of this call is known, so that calling would not compute it."""
+        invocation = self._peek(args, kwargs)
+        return isinstance(invocation, Invocation) and _or_not(invocation.find)
+
+    def call_and_shelve(self, *args: _P.args, **kwargs: _P.kwargs) -> Shelved[_R]:
+        """A handle to the result, which is computed if nobody knows it yet; `get()` fetches it from the store."""
+        return Shelved(self, args, kwargs)
+
+    def call(self, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        """What the function gives when it is run now, whatever is known; the new result takes the place of the old."""
+        session = current()
+        if session is None:
+            return self.function(*args, **kwargs)
+        return self._call(session, args, kwargs, refresh=True)  # type: ignore[no-any-return]
+
+    def clear(self, warn: bool = True) -> int:
+        """Forgets the results of this function as it is now, but for those pinned or in use; how many went."""
+        session = current()
+        catalog = None if session is None else session.catalog
+        if session is None or catalog is None:
+            return 0
+        session.settle()
+        program = program_of(self.function, self.extra)
+        return catalog.discard(catalog.inquire([program])[program])
+
+    def explain(self, *args: _P.args, **kwargs: _P.kwargs) -> str:
+        """Whether calling would reuse a result, and if not, why; nothing is run."""
+        invocation = self._peek(args, kwargs)
+        if not isinstance(invocation, Invocation):
+            return invocation.reason
+        return "its result is known" if _or_not(invocation.find) else explain_miss(invocation)
+
+    def _peek(self, args: Any, kwargs: Any) -> Invocation | Part:
+        session = current()
+        if session is None:
+            return Part(self.label, explain=lambda: "Nectar is off")
+        return self._begin(session, args, kwargs)
+
+    # what invocations ask
+
+    def is_quick(self, seconds: float) -> bool:
+        """Whether this function has shown that it takes no longer than that."""
+        return len(self._times) >= 3 and max(self._times) < seconds
+
+    def note_time(self, seconds: float) -> None:
+        """Remembers how long a call took."""
+        self._times = [*self._times[-7:], seconds]
+
+    def explainer(self, invocation: Invocation) -> Callable[[], str]:
+        """Tells, when asked, why a call had to be computed."""
+        return functools.partial(explain_miss, invocation)
+
+    def remember_version(self, catalog: Catalog, program: bytes) -> None:
+        """Keeps a trace of the function as it is, once, so that later changes can be named."""
+        if program in self._versions:
+            return
+        self._versions.add(program)
+        try:
+            if all(version.program != program for version in catalog.index.versions(self.label)):
+                catalog.add_version(self.label, program, trace(self.function).to_json().encode())
+        except NectarError as error:
+            _log.info("no trace of %s is kept: %s", self.label, error)
+
+    def _warn(self, text: str) -> None:
+        if text in self._warned:
+            return
+        first = not self._warned
+        self._warned.add(text)
+        if not first:
+            _log.info("%s is computed each time: %s", self.label, text)
+            return
+        try:
+            warnings.warn(f"{self.label} is computed each time: {text}", NectarWarning, stacklevel=5)
+        except NectarWarning as warning:  # where warnings are errors; the program runs all the same
+            _log.warning("%s", warning)
+
+    # as a function among others
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        return self if instance is None else Bound(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<memoised {self.label}>"
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        # By name, as functions are; but those who send functions to where their names mean nothing send the function.
+        caller = sys._getframe(1).f_globals.get("__name__", "")
+        if "cloudpickle" in caller:
+            options = {"ignore": self._ignore, "version": self.version, "ttl": self.ttl, "verbose": self.verbose}
+            return _rebuilt, (self.function, options)
+        return self.__qualname__
+
+    def __copy__(self) -> Memoized[_P, _R]:
+        return self
+
+    def __deepcopy__(self, memory: dict[int, Any]) -> Memoized[_P, _R]:
+        return self
+
+
+class Bound:
+    """A memoised function as a method of an instance, which is its first argument."""
+
+    def __init__(self, memo: Memoized[..., Any], instance: object) -> None:
+        self.__func__, self.__self__ = memo, instance
+        self.__name__, self.__qualname__ = memo.__name__, memo.__qualname__
+        self.__doc__, self.__module__ = memo.__doc__, memo.__module__
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.__func__(self.__self__, *args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.__func__, name)
+        return functools.partial(found, self.__self__) if name in _TAKE_ARGUMENTS else found
+
+    def __repr__(self) -> str:
+        return f"<memoised method {self.__func__.label} of {type(self.__self__).__qualname__}>"
+
+
+_TAKE_ARGUMENTS: Final = frozenset({"check_call_in_cache", "call_and_shelve", "call", "explain"})
+
+
+class Shelved(Generic[_R]):
+    """A handle to the result of a call: small, picklable, and good for as long as the result is kept."""
+
+    def __init__(self, memo: Memoized[..., _R], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self._memo, self._args, self._kwargs = memo, args, kwargs
+        memo(*args, **kwargs)
+
+    def get(self) -> _R:
+        """The result; computed again if it was deleted meanwhile."""
+        return self._memo(*self._args, **self._kwargs)
+
+    def clear(self) -> None:
+        """Forgets the result."""
+        invocation = self._memo._peek(self._args, self._kwargs)
+        if isinstance(invocation, Invocation):
+            invocation.session.settle()
+            found = invocation.catalog.index.lookup(invocation.keyed.keys)
+            invocation.catalog.discard(found.values())
+
+    def __repr__(self) -> str:
+        return f"<shelved result of {self._memo.label}>"
+
+
+def _rebuilt(function: Callable[..., Any], options: dict[str, Any]) -> Memoized[..., Any]:
+    return Memoized(function, **options)
+
+
+def _mark_coroutine(memo: Any) -> None:
+    """Lets `inspect` and event loops know that calling gives a coroutine."""
+    import asyncio.coroutines
+
+    memo._is_coroutine = asyncio.coroutines._is_coroutine  # type: ignore[attr-defined]
+
+
+def _or_not(step: Callable[[], bool]) -> bool:
+    """What a step says; that nothing is known, if it fails."""
+    try:
+        return step()
+    except EnvironmentFailure as failure:
+        _log.warning("nothing is reused here: %s", failure)
+    except Exception:  # a mistake in Nectar must not stop the program
+        _log.exception("nothing is reused here")
+    return False
+
+
+def _expand_memoized(value: Memoized[..., Any], walk: WalkContext) -> Expansion:
+    """What it computes: the function; what is ignored, and how long results are used, can make a difference too."""
+    payload = joined(*value._ignore, "ttl", repr(value.ttl))
+    return Expansion("memoised", payload, (value.function, value.version), ("function", "version"))
+
+
+registry.add(Memoized, _expand_memoized)

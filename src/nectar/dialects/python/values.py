@@ -1,0 +1,129 @@
+"""Results of functions: taken apart to be kept, and made again exactly as they were.
+
+Frames of Polars and tables of Arrow are kept as Arrow files and come back without a copy. Everything else is pickled,
+its arrays beside it, and comes back with arrays that are mapped from the file and may be written to without changing
+it. Classes and functions of the application are referred to by their number in the walk over the call, not by their
+names: the same call has the same numbers wherever its code lies by now. Law: what comes back is of the type that went
+in; what cannot be made again exactly is not kept, and says why.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import operator
+import sys
+import types
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+from nectar.errors import StoreFailure, UserError
+from nectar.keys.origin import origin_of_class, origin_of_function
+from nectar.keys.walk import Walk
+from nectar.model.origin import APPLICATION
+from nectar.store.estimate import estimate
+from nectar.store.formats import objects
+from nectar.store.read import Result
+
+_walk: ContextVar[Walk | None] = ContextVar("nectar_walk", default=None)
+
+
+class Snapshot(NamedTuple):
+    """A result that nobody can change any more. content: a frame or table, or a value taken apart."""
+
+    content: Any
+    table: bool
+
+    @property
+    def size(self) -> int:
+        """Bytes it takes, roughly."""
+        return estimate(self.content)
+
+    def restored(self, walk: Walk) -> Any:
+        """The result, for a caller of its own."""
+        if self.table:
+            return self.content.clone() if hasattr(self.content, "clone") else self.content
+        data, buffers = self.content
+        places, pieces = objects.laid_out(buffers)
+        with _resolving(walk):
+            return objects.load(data, bytearray().join(pieces), places, "memory")
+
+
+def snapshot(value: Any, walk: Walk) -> Snapshot:
+    """The result of a call as it is now. Raises UserError if it cannot be kept."""
+    if _is_frame(value):
+        return Snapshot(value.clone(), table=True)  # shares its columns, which never change
+    if _is_table(value):
+        return Snapshot(value, table=True)
+    reduce = functools.partial(_reduce, walk)
+    return Snapshot(objects.dump(value, reduce).copied(), table=False)
+
+
+def restored(result: Result, walk: Walk) -> Any:
+    """The result of an earlier call, for the same call. Raises StoreFailure if it cannot be made again."""
+    if result.writer == "polars":
+        return result.to_polars()
+    if result.writer == "pyarrow":
+        return result.to_arrow()
+    with _resolving(walk):
+        return result.to_object(writable=True)
+
+
+def _is_frame(value: Any) -> bool:
+    polars = sys.modules.get("polars")
+    return polars is not None and type(value) is polars.DataFrame
+
+
+def _is_table(value: Any) -> bool:
+    pyarrow = sys.modules.get("pyarrow")
+    return pyarrow is not None and type(value) is pyarrow.Table
+
+
+# classes and functions of the application
+
+
+def _reduce(walk: Walk, value: Any) -> Any:
+    if isinstance(value, type):
+        ours = origin_of_class(value) is APPLICATION
+    elif isinstance(value, types.FunctionType):
+        ours = origin_of_function(value) is APPLICATION
+    else:
+        return NotImplemented
+    if not ours:
+        return NotImplemented
+    number = walk.number_of(value)
+    if number is None:
+        raise UserError(
+            f"it holds {value.__module__}.{value.__qualname__}, which the function was not seen to reach, so that "
+            "nobody could tell later whether that is still the same"
+        )
+    return reached, (number, value.__module__, value.__qualname__)
+
+
+def reached(number: int, module: str, name: str) -> object:
+    """A class or function of the application: the one met as the number-th by the walk over the call.
+
+    Without a call, as when somebody only looks at a result, the one that has the name now.
+    """
+    walk = _walk.get()
+    if walk is None:
+        return operator.attrgetter(name)(importlib.import_module(module))
+    found = walk.numbered(number)
+    if not isinstance(found, type | types.FunctionType):
+        raise StoreFailure(f"the result refers to {module}.{name}, which this call does not reach: compute it again")
+    return found
+
+
+class _resolving:  # noqa: N801 - read as a word
+    """Within the block, references to classes and functions mean those of a walk."""
+
+    __slots__ = ("_token", "_with")
+
+    def __init__(self, walk: Walk) -> None:
+        self._with = walk
+
+    def __enter__(self) -> None:
+        self._token = _walk.set(self._with)
+
+    def __exit__(self, *_: object) -> None:
+        _walk.reset(self._token)

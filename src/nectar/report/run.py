@@ -1,0 +1,128 @@
+"""The report of a run: which parts were reused, which were computed, what was kept, and why.
+
+A part is filled in while the run goes on; whether it was kept is known only after it has been written. The reason of a
+miss is found when somebody asks for it: looking for it may take longer than the part itself.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from nectar.quantities import show_duration, show_size
+
+Outcome = Literal["reused", "computed", "uncacheable", "failed"]
+_DETAILED = 20  # parts that are listed one by one
+
+
+@dataclass(slots=True)
+class Part:
+    """One part of a run.
+
+    seconds: spent on it now. saved: what it took when it was computed, if it was reused. keeping: what becomes of a
+    computed result: "being kept", "kept", or why not.
+    """
+
+    name: str
+    outcome: Outcome = "computed"
+    seconds: float = 0.0
+    saved: float = 0.0
+    size: int = 0
+    keeping: str = ""
+    key: str = ""
+    explain: Callable[[], str] | None = field(default=None, repr=False)
+    _reason: str | None = field(default=None, repr=False)
+
+    @property
+    def reason(self) -> str:
+        """Why it was computed, or cannot be cached; empty for what was reused."""
+        if self._reason is None:
+            self._reason = "" if self.explain is None else self.explain()
+            self.explain = None  # it may hold the arguments of a call
+        return self._reason
+
+    @property
+    def kept(self) -> bool:
+        """Whether the result is in the catalog now."""
+        return self.outcome == "reused" or self.keeping == "kept"
+
+    def __str__(self) -> str:
+        if self.outcome == "reused":
+            return f"{self.name}: reused in {show_duration(self.seconds)}, saved {show_duration(self.saved)}"
+        notes = [note for note in (self.reason, self.keeping) if note]
+        head = f"{self.name}: {self.outcome} in {show_duration(self.seconds)}"
+        return f"{head} ({'; '.join(notes)})" if notes else head
+
+
+class RunReport:
+    """What one run did. Its text is one line; `details()` has a line for each part."""
+
+    def __init__(self) -> None:
+        self.parts: list[Part] = []
+
+    def add(self, part: Part) -> Part:
+        """Takes up a part; it may be filled in later."""
+        self.parts.append(part)
+        return part
+
+    @property
+    def reused(self) -> list[Part]:
+        """Parts whose results were known."""
+        return [part for part in self.parts if part.outcome == "reused"]
+
+    @property
+    def computed(self) -> list[Part]:
+        """Parts that had to be computed."""
+        return [part for part in self.parts if part.outcome != "reused"]
+
+    @property
+    def seconds_saved(self) -> float:
+        """Time that was not spent again, less the time it took to fetch the results."""
+        return sum(max(0.0, part.saved - part.seconds) for part in self.reused)
+
+    @property
+    def bytes_saved(self) -> int:
+        """Bytes of results that were not made again."""
+        return sum(part.size for part in self.reused)
+
+    @property
+    def why(self) -> str:
+        """Why parts were computed, a line each."""
+        return "\n".join(f"{part.name}: {part.reason}" for part in self.computed if part.reason)
+
+    def details(self) -> str:
+        """A line for each part, the summary last."""
+        return "\n".join([*self._lines(), str(self)])
+
+    def _lines(self) -> Iterator[str]:
+        yield from map(str, self.parts[:_DETAILED])
+        if len(self.parts) > _DETAILED:
+            yield f"... and {len(self.parts) - _DETAILED:,} more"
+
+    def __str__(self) -> str:
+        if not self.parts:
+            return "nectar: nothing has run yet"
+        total, reused = len(self.parts), len(self.reused)
+        count = f"{reused:,} of {total:,} part{'s' if total != 1 else ''} reused"
+        if reused:
+            return f"nectar: {count}, {show_duration(self.seconds_saved)} saved"
+        kept = [part for part in self.parts if part.keeping in ("kept", "being kept")]
+        if kept:
+            known = f"{len(kept):,} kept for next time ({show_size(sum(part.size for part in kept))})"
+            return f"nectar: {count}, {known}"
+        return f"nectar: {count}, nothing kept"
+
+    def __repr__(self) -> str:
+        return f"<RunReport: {self}>"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{html.escape(part.name)}</td><td>{part.outcome}</td><td>{show_duration(part.seconds)}</td>"
+            f"<td>{show_duration(part.saved) if part.outcome == 'reused' else ''}</td>"
+            f"<td>{html.escape(part.reason)}</td></tr>"
+            for part in self.parts[:_DETAILED]
+        )
+        head = "<tr><th>part</th><th>outcome</th><th>took</th><th>saved</th><th>why</th></tr>"
+        return f"<p>{html.escape(str(self))}</p><table>{head}{rows}</table>"

@@ -1,0 +1,308 @@
+"""The session: settings, catalog, inputs and the work in the background, put together. The only wiring.
+
+Dialects ask for `current()` and get a session, or None where Nectar is off. A process has one session by default, made
+when first needed; `enable` replaces it, `reuse` does so for a block. Law: whatever fails in here, the program of the
+user runs as it would without Nectar, and one line in the log says why.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import socket
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any, Final
+
+from nectar.catalog.embedded import open_catalog
+from nectar.catalog.flights import Flights, Reservations
+from nectar.catalog.keeper import Keeper
+from nectar.catalog.service import Catalog
+from nectar.clock import Clock, SystemClock
+from nectar.errors import EnvironmentFailure, NectarError
+from nectar.report.run import Part, RunReport
+from nectar.settings import Settings, load_settings
+from nectar.store.inputs import Inputs
+
+_log: Final = logging.getLogger("nectar")
+_run: ContextVar[RunReport | None] = ContextVar("nectar_run", default=None)
+
+
+class Session:
+    """What programs that run under Nectar share: one catalog, one queue of results to be written."""
+
+    def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
+        self.settings = settings
+        self.clock = SystemClock() if clock is None else clock
+        self.totals = RunTotals()
+        self._lock = threading.RLock()
+        self._begin()
+        _sessions.add(self)
+
+    def _begin(self) -> None:
+        self.keeper = Keeper()
+        self.flights = Flights()
+        self._catalog: Catalog | None = None
+        self._reservations: Reservations | None = None
+        self._inputs: Inputs | None = None
+        self._failed = False
+
+    @property
+    def catalog(self) -> Catalog | None:
+        """The catalog; None if it cannot be used, which was said in the log."""
+        if self._catalog is None and not self._failed:
+            with self._lock:
+                if self._catalog is None and not self._failed:
+                    self._catalog = self._open()
+        return self._catalog
+
+    def _open(self) -> Catalog | None:
+        try:
+            return open_catalog(self.settings, clock=self.clock, background=True)
+        except NectarError as failure:
+            self._failed = True
+            _log.warning("nothing is reused or kept: %s", failure)
+            return None
+
+    @property
+    def reservations(self) -> Reservations:
+        """Who computes what, among processes."""
+        assert self.catalog is not None
+        if self._reservations is None:
+            self._reservations = Reservations(self.catalog)
+        return self._reservations
+
+    @property
+    def inputs(self) -> Inputs:
+        """The identities of files."""
+        if self._inputs is None:
+            assert self.catalog is not None
+            self._inputs = Inputs(
+                self.catalog, self.clock, identity=self.settings.identity, shared=self.settings.shared,
+                host=socket.gethostname(),
+            )  # fmt: skip
+        return self._inputs
+
+    def settle(self, timeout: float | None = None) -> bool:
+        """Whether everything that was to be kept is written, after waiting so long at most."""
+        return self.keeper.wait(timeout)
+
+    def close(self) -> None:
+        """Everything is written, as far as the time allows; the session must not be used any more."""
+        _sessions.discard(self)
+        self.keeper.close(self.settings.linger)
+        if self._reservations is not None:
+            self._reservations.close()
+        if self._catalog is not None:
+            with suppress(EnvironmentFailure):
+                self._catalog.close()
+
+    def after_fork(self) -> None:
+        """In a child process: threads, locks and open files of the parent are none of ours."""
+        _inherited.append((self.keeper, self.flights, self._catalog, self._reservations))  # closing would harm them
+        self._lock = threading.RLock()
+        self._begin()
+
+
+class RunTotals:
+    """What all runs of a session came to."""
+
+    def __init__(self) -> None:
+        self.parts = self.reused = 0
+        self.saved = 0.0
+
+    def count(self, part: Part) -> None:
+        """Takes up a part that has ended."""
+        self.parts += 1
+        if part.outcome == "reused":
+            self.reused += 1
+            self.saved += max(0.0, part.saved - part.seconds)
+
+
+# which session is in force
+
+_sessions: weakref.WeakSet[Session] = weakref.WeakSet()
+_inherited: Final[list[object]] = []
+_lock = threading.RLock()
+_chosen: Session | None = None  # by enable(), or the default once it was needed
+_disabled = False
+_block: ContextVar[Session | None] = ContextVar("nectar_session", default=None)
+_last: RunReport = RunReport()
+_hooks: Final[dict[str, tuple[Callable[[], None], Callable[[], None]]]] = {}
+# Modules of dialects that hook into an engine, by the library whose presence they need.
+_DIALECTS: Final[dict[str, str]] = {}
+
+
+def current() -> Session | None:
+    """The session in force, or None where Nectar is off."""
+    session = _block.get()
+    if session is None:
+        if _disabled:
+            return None
+        session = _chosen or _default()
+    return None if session.settings.off else session
+
+
+def _default() -> Session:
+    global _chosen
+    with _lock:
+        if _chosen is None:
+            _chosen = Session(_settings({}))
+        return _chosen
+
+
+def _settings(overrides: dict[str, Any]) -> Settings:
+    """The settings in force. Settings that mean nothing are the caller's mistake only where the caller gave them."""
+    try:
+        return load_settings(overrides)
+    except NectarError as error:
+        if overrides:
+            raise
+        _log.warning("%s; until that is mended, everything runs as without Nectar", error)
+        return Settings(home=Path(os.devnull), off=True)
+
+
+def enable(**settings: Any) -> None:
+    """From now on, every engine call and every memoised function of this process goes through Nectar.
+
+    Settings given here win over the environment and over files; see the reference for their names.
+    """
+    global _chosen, _disabled
+    chosen = Session(_settings(settings))
+    with _lock:
+        before, _chosen, _disabled = _chosen, chosen, False
+    if before is not None:
+        before.close()
+    _install()
+
+
+def disable() -> None:
+    """From now on everything runs as without Nectar. What was computed so far is written first."""
+    global _chosen, _disabled
+    with _lock:
+        before, _chosen, _disabled = _chosen, None, True
+    _uninstall()
+    if before is not None:
+        before.close()
+
+
+@contextmanager
+def reuse(**settings: Any) -> Iterator[RunReport]:
+    """Within the block, engine calls and memoised functions go through Nectar with these settings.
+
+    The report that the block gets fills up with everything that runs in it.
+    """
+    session = Session(_settings(settings))
+    report = RunReport()
+    token, run_token = _block.set(session), _run.set(report)
+    _install()
+    try:
+        yield report
+    finally:
+        _run.reset(run_token)
+        _block.reset(token)
+        if _chosen is None or _disabled:
+            _uninstall()
+        session.close()
+        _remember(report)
+
+
+def register_hook(name: str, install: Callable[[], None], uninstall: Callable[[], None]) -> None:
+    """A dialect says how it gets between a program and its engine."""
+    _hooks[name] = (install, uninstall)
+
+
+def _install() -> None:
+    from importlib import import_module
+
+    for library, module in _DIALECTS.items():
+        if library in sys.modules or _is_there(library):
+            import_module(module)
+    for install, _ in _hooks.values():
+        install()
+
+
+def _uninstall() -> None:
+    for _, uninstall in _hooks.values():
+        uninstall()
+
+
+def _is_there(library: str) -> bool:
+    from importlib.util import find_spec
+
+    return find_spec(library) is not None
+
+
+# reports
+
+
+def last_run() -> RunReport:
+    """What the latest run did: its text is one line, `details()` has a line for each part, `why` the reasons."""
+    return _last
+
+
+def current_run() -> RunReport | None:
+    """The report of the run this computation is part of."""
+    return _run.get()
+
+
+class running:  # noqa: N801 - read as a word: `with running() as report:`
+    """Within the block, parts belong to one run: that of an outer block, or a new one, which is the last afterwards."""
+
+    __slots__ = ("_report", "_token")
+
+    def __enter__(self) -> RunReport:
+        outer = _run.get()
+        if outer is not None:
+            self._token = None
+            return outer
+        self._report = RunReport()
+        self._token = _run.set(self._report)
+        return self._report
+
+    def __exit__(self, *_: object) -> None:
+        if self._token is not None:
+            _run.reset(self._token)
+            _remember(self._report)
+
+
+def _remember(report: RunReport) -> None:
+    global _last
+    _last = report
+
+
+# processes
+
+
+def _close_all() -> None:
+    for session in list(_sessions):
+        session.close()
+
+
+def _after_fork() -> None:
+    global _lock
+    _lock = threading.RLock()
+    for session in list(_sessions):
+        session.after_fork()
+    util: Any = sys.modules.get("multiprocessing.util")
+    if util is not None:
+        # multiprocessing forgets all finalizers in its children, and calls these afterwards.
+        util.register_after_fork(_sessions, lambda _: _close_with_child(util))
+
+
+def _close_with_child(util: Any) -> None:
+    """Children of multiprocessing end without `atexit`; they have a list of their own."""
+    util.Finalize(None, _close_all, exitpriority=100)
+
+
+atexit.register(_close_all)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+if getattr(sys.modules.get("multiprocessing.process"), "parent_process", lambda: None)() is not None:
+    _close_with_child(sys.modules["multiprocessing.util"])  # a child that was started anew, and not forked

@@ -1,0 +1,200 @@
+"""Which bytes are these? The identities of the files and URLs that a program reads.
+
+In: paths and URLs. Out: an Identity for each, whose names stand for its bytes. A file that has been quiet is known by
+what its system says of it, and no byte is read; a file that was changed a moment ago may be changed again without
+showing it, so it is read, and known by its content. Law: two contents never share a name; what changed between two
+looks is found, whatever was done to make it look unchanged.
+
+A file that was once known by its content stays known by it: the hash is remembered under the file's stamp, at first
+provisionally, and for certain once it has been read while it was quiet.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, Literal, TypeVar
+
+from nectar.clock import Clock
+from nectar.errors import InputFailure, MissingInputError
+from nectar.model.entry import Content
+from nectar.store.inputs_address import Address, address_of
+from nectar.store.inputs_expand import expand
+from nectar.store.inputs_identity import Identity, Reading, Remembered, RememberedHere, Seen, Trust
+from nectar.store.inputs_local import LocalInputs
+from nectar.store.inputs_mounts import Mounts, SystemMounts
+from nectar.store.inputs_remote import RemoteInputs
+
+__all__ = ["Content", "Identity", "Inputs", "Remembered", "RememberedHere", "expand"]
+
+# Threads help those who wait for a disk, a network or a large file, and hinder others: they are used once it has taken
+# longer than this to take the files one by one.
+_PATIENCE: Final = 3e-3
+_PATIENCE_PER_FILE: Final = 1e-4
+_THREADS: Final = 16  # most of them wait
+_SHARE: Final = 64  # files that a thread takes at once at most: one by one, handing over costs more than a small file
+
+_In = TypeVar("_In")
+_Out = TypeVar("_Out")
+
+
+class Inputs:
+    """Identifies inputs.
+
+    remembered: contents known from before. identity: "origin" reads only what was changed a moment ago; "content" reads
+    every file once, and so finds copies and moved files too. host: of this machine, by default its name. shared:
+    folders that are the same on all machines that have them. guard: seconds for which a file must have been quiet.
+    storage_options: for fsspec.
+    """
+
+    def __init__(
+        self,
+        remembered: Remembered,
+        clock: Clock,
+        *,
+        identity: Literal["origin", "content"] = "origin",
+        host: str | None = None,
+        shared: Sequence[str] = (),
+        guard: float = 2.0,
+        storage_options: Mapping[str, Any] | None = None,
+        mounts: Mounts | None = None,
+    ) -> None:
+        self._remembered, self._clock, self._by_content = remembered, clock, identity == "content"
+        host = platform.node() if host is None else host
+        self._local = LocalInputs(clock, host, shared, guard, mounts or SystemMounts())
+        self._remote = RemoteInputs(clock, guard, storage_options or {})
+        # What opens a URL whose credentials its identity leaves out; None if several do, and may open different bytes.
+        self._given: dict[str, Address | None] = {}
+
+    def identify(self, urls: Iterable[str | os.PathLike[str]]) -> list[Identity]:
+        """The identity of each, in the same order.
+
+        Raises:
+            MissingInputError: if there is no such file.
+            InputFailure: if it cannot be read, or keeps changing.
+        """
+        addresses = [self._address(url) for url in urls]
+        distinct = list(dict.fromkeys(addresses))
+        found = self._identified(distinct)
+        if len(distinct) == len(addresses):
+            return found
+        by_address = dict(zip(distinct, found, strict=True))
+        return [by_address[address] for address in addresses]
+
+    def changed(self, identities: Iterable[Identity]) -> list[str]:
+        """For each input that is not, or may not have been all the time, what it was: a sentence that says so."""
+        before, now = list(identities), self._clock.now()
+        local = all("://" not in identity.url for identity in before)
+        seen = _each(before, lambda one: _or_failure(lambda: self._look(self._address_again(one), now)), local)
+        texts: list[str | None] = [_difference(*pair) for pair in zip(before, seen, strict=True)]
+        doubtful = [at for at, text in enumerate(texts) if text is None and before[at].origin is None]
+        readings = _each(
+            [before[at] for at in doubtful],
+            lambda one: _or_failure(lambda: self._read(self._address_again(one))),
+            local,
+        )
+        self._remember([reading for reading in readings if isinstance(reading, Reading)], {})
+        for at, reading in zip(doubtful, readings, strict=True):
+            texts[at] = _difference_of_content(before[at], reading)
+        return [text for text in texts if text is not None]
+
+    def _address(self, url: str | os.PathLike[str]) -> Address:
+        address = address_of(url)
+        if not address.local:
+            alone = address.plain or self._given.get(address.url, address) == address
+            self._given[address.url] = address if alone else None
+        return address
+
+    def _address_again(self, identity: Identity) -> Address:
+        address = self._given.get(identity.url, identity)
+        if address is None:
+            raise InputFailure(f"{identity.url} was opened with several credentials, and they cannot be told apart")
+        return address_of(identity.url) if address is identity else address
+
+    def _identified(self, addresses: Sequence[Address]) -> list[Identity]:
+        now = self._clock.now()  # before any look: what is quiet by then stays so while it is looked at
+        local = all(address.local for address in addresses)
+        seen = _each(addresses, lambda address: self._look(address, now), local)
+        known = self._remembered.known([one.stamp for one in seen if one.trust is not Trust.NEVER])
+        unread = [at for at, one in enumerate(seen) if self._must_read(one, known.get(one.stamp))]
+        readings = dict(zip(unread, _each([addresses[at] for at in unread], self._read, local), strict=True))
+        self._remember(readings.values(), known)
+        return [_identity(one, readings.get(at), known) for at, one in enumerate(seen)]
+
+    def _must_read(self, seen: Seen, known: Content | None) -> bool:
+        if seen.trust is not Trust.NOW:
+            return True
+        return self._by_content if known is None else not known.certain
+
+    def _remember(self, readings: Iterable[Reading], known: Mapping[bytes, Content]) -> None:
+        contents = {one.seen.stamp: one.content for one in readings if one.seen.trust is not Trust.NEVER}
+        new = {stamp: content for stamp, content in contents.items() if not _is_known(content, known.get(stamp))}
+        if new:
+            self._remembered.remember(new)
+
+    def _look(self, address: Address, now: float) -> Seen:
+        return self._local.look(address.given, now) if address.local else self._remote.look(address, now)
+
+    def _read(self, address: Address) -> Reading:
+        return self._local.read(address.given) if address.local else self._remote.read(address)
+
+
+def _each(items: Sequence[_In], function: Callable[[_In], _Out], local: bool) -> list[_Out]:
+    """What the function gives for each, in threads where that is faster."""
+    if not local:
+        return _in_threads(function, items)
+    done: list[_Out] = []
+    begin = time.perf_counter()
+    for item in items:
+        done.append(function(item))
+        if time.perf_counter() - begin > _PATIENCE + _PATIENCE_PER_FILE * len(done):
+            break
+    return done if len(done) == len(items) else done + _in_threads(function, items[len(done) :])
+
+
+def _in_threads(function: Callable[[_In], _Out], items: Sequence[_In]) -> list[_Out]:
+    if len(items) < 2:
+        return [function(item) for item in items]
+    share = max(1, min(_SHARE, len(items) // (4 * _THREADS)))
+    shares = [items[at : at + share] for at in range(0, len(items), share)]
+    with ThreadPoolExecutor(min(_THREADS, len(shares)), "nectar-inputs") as pool:
+        return [out for done in pool.map(lambda some: [function(item) for item in some], shares) for out in done]
+
+
+def _or_failure(function: Callable[[], _Out]) -> _Out | InputFailure:
+    try:
+        return function()
+    except InputFailure as failure:
+        return failure
+
+
+def _is_known(content: Content, known: Content | None) -> bool:
+    return known is not None and known.digest == content.digest and (known.certain or not content.certain)
+
+
+def _identity(seen: Seen, reading: Reading | None, known: Mapping[bytes, Content]) -> Identity:
+    if reading is not None:
+        return reading.seen.identified(reading.digest)
+    content = known.get(seen.stamp)
+    return seen.identified(None if content is None else content.digest)
+
+
+def _difference(before: Identity, now: Seen | InputFailure) -> str | None:
+    if isinstance(now, MissingInputError):
+        return f"{before.url} was deleted or moved away while it was read"
+    if isinstance(now, InputFailure):
+        return f"{before.url} could no longer be read after it was read: {now.args[-1]}"
+    if now.stamp == before.stamp:
+        return None
+    if None not in (now.size, before.size) and now.size != before.size:
+        return f"{before.url} was rewritten while it was read: it had {before.size} bytes and has {now.size}"
+    return f"{before.url} was rewritten, replaced or touched while it was read"
+
+
+def _difference_of_content(before: Identity, now: Reading | InputFailure) -> str | None:
+    if isinstance(now, InputFailure) or now.seen.stamp != before.stamp:
+        return _difference(before, now if isinstance(now, InputFailure) else now.seen)
+    return None if now.digest == before.content else f"{before.url} was rewritten while it was read"

@@ -1,0 +1,68 @@
+"""How a failure to look at an input is told: what happened, to what, what to do, and no credentials."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from nectar.errors import InputFailure, MissingInputError
+
+_ADVICE: Final = {
+    errno.EACCES: "give yourself the right to read it",
+    errno.EPERM: "give yourself the right to read it",
+    errno.EIO: "the device failed: look into the system's log",
+    errno.ESTALE: "the network file system lost it: mount it again",
+    errno.EMFILE: "too many files are open: close some, or raise the limit (ulimit -n)",
+    errno.ELOOP: "its links lead in a circle: repair them",
+    errno.EISDIR: "name the files in it, or hand over the folder as a folder",
+}
+ATTEMPTS: Final = (
+    5  # a file that was being written when it was first read is whole a moment later; a growing log is not
+)
+
+
+def missing(url: str) -> MissingInputError:
+    """There is no such file."""
+    return MissingInputError(errno.ENOENT, f"there is no file {url}: see whether its name is right")
+
+
+def unreadable(url: str, error: BaseException) -> InputFailure:
+    """It cannot be read. Only the kind of the error is told: messages of clients may hold signed addresses."""
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return missing(url)
+    number = error.errno if isinstance(error, OSError) else None
+    reason = os.strerror(number) if isinstance(number, int) else type(error).__name__
+    advice = _ADVICE.get(number or 0, "see whether it can be reached")
+    message = f"{url} cannot be read: {reason}; {advice}"
+    return InputFailure(number, message) if isinstance(number, int) else InputFailure(message)
+
+
+@contextmanager
+def telling(url: str) -> Iterator[None]:
+    """Any failure within becomes an InputFailure that names the input."""
+    try:
+        yield
+    except InputFailure:
+        raise
+    except (OSError, ValueError) as error:  # ValueError: a name with a zero byte in it
+        raise unreadable(url, error) from error
+
+
+def restless(url: str) -> InputFailure:
+    """It was changed each time it was read."""
+    return InputFailure(
+        f"{url} changed each of the {ATTEMPTS} times it was read: use it when its writer has finished, or a copy of it"
+    )
+
+
+def no_file(url: str) -> InputFailure:
+    """It is neither a file nor a folder."""
+    return InputFailure(f"{url} is no plain file (a pipe, a socket, a device): what it holds cannot be known again")
+
+
+def folder(url: str) -> InputFailure:
+    """It is a folder where a file was expected."""
+    return InputFailure(errno.EISDIR, f"{url} is a folder: {_ADVICE[errno.EISDIR]}")

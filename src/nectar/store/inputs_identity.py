@@ -1,0 +1,116 @@
+"""What is known of an input: its identity, and the contents that are remembered from earlier runs.
+
+An identity has up to two names: the content (BLAKE3 of the bytes), and the origin (a hash of where the file is and what
+its system says of its last change; no byte read). Law: a name belongs to one content for ever. So an origin is a name
+only once its file has been quiet for so long that a change from now on would show. Contents and origins are hashed in
+different modes of BLAKE3: no file's bytes can be made to look like the origin of another.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import blake3
+
+from nectar.model.entry import Content
+
+_STAMP_KEY: Final = blake3.blake3(derive_key_context="nectar: origin of an input, scheme 1").digest()
+
+
+class Trust(enum.Enum):
+    """What a stamp is worth.
+
+    NOW: a change from now on would show in it. LATER: it may be changed once more without showing it, until it has been
+    quiet for a while. NEVER: its system does not say reliably when it was changed.
+    """
+
+    NOW = enum.auto()
+    LATER = enum.auto()
+    NEVER = enum.auto()
+
+
+class Remembered(Protocol):
+    """Contents by the stamps of the files they were read from. Where two calls disagree, either may win.
+
+    A content that is not certain has to be read once more before it is believed.
+    """
+
+    def known(self, origins: Sequence[bytes]) -> Mapping[bytes, Content]:
+        """What is remembered of these; those of which nothing is are left out."""
+
+    def remember(self, contents: Mapping[bytes, Content]) -> None:
+        """These are known from now on."""
+
+
+class RememberedHere:
+    """Contents remembered by this process only."""
+
+    def __init__(self) -> None:
+        self._contents: dict[bytes, Content] = {}
+
+    def known(self, origins: Sequence[bytes]) -> dict[bytes, Content]:
+        """What is remembered of these."""
+        contents = self._contents
+        return {origin: contents[origin] for origin in origins if origin in contents}
+
+    def remember(self, contents: Mapping[bytes, Content]) -> None:
+        """These are known from now on."""
+        self._contents.update(contents)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Which bytes a file or a URL stands for.
+
+    url: an absolute path, or a URL without credentials. size: in bytes, None where the source does not tell. origin:
+    32 bytes, None if it cannot be trusted. content: 32 bytes, None if it was not read. stamp: hash of what the system
+    said of the file; serves to notice a change, and is no name: it may be the same for two contents.
+    """
+
+    url: str
+    size: int | None
+    origin: bytes | None
+    content: bytes | None
+    stamp: bytes
+
+    @property
+    def names(self) -> tuple[bytes, ...]:
+        """The names under which results may be looked up and kept, the best first; at least one."""
+        if self.content is None:
+            return () if self.origin is None else (self.origin,)
+        return (self.content,) if self.origin is None else (self.content, self.origin)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a system says of a file without reading it."""
+
+    url: str
+    size: int | None
+    stamp: bytes
+    trust: Trust
+
+    def identified(self, content: bytes | None) -> Identity:
+        """The identity that follows from this."""
+        return Identity(self.url, self.size, self.stamp if self.trust is Trust.NOW else None, content, self.stamp)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A file that was read whole, and did not visibly change meanwhile."""
+
+    seen: Seen
+    digest: bytes
+
+    @property
+    def content(self) -> Content:
+        """As it may be remembered."""
+        return Content(self.digest, certain=self.seen.trust is Trust.NOW)
+
+
+def stamp_of(encoded: bytes) -> bytes:
+    """The 32 bytes that stand for what a system said of a file; encoded is tagged and carries its lengths."""
+    return blake3.blake3(encoded, key=_STAMP_KEY).digest()

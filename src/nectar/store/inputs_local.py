@@ -1,0 +1,126 @@
+"""Files of this machine: what the file system says of them, and their content.
+
+In: absolute paths. Links are followed, so a link that leads elsewhere is another input, while the path stays the one
+that was given: programs see the path. The device's number is no part of a stamp: it changes when a network file system
+is mounted again, and path, inode and change time to the nanosecond already tell files apart.
+
+The time of a change comes from the file system's clock (for NFS: the server's), "now" from ours. While ours is ahead by
+more than the guard less the granularity, a file that is not quiet yet looks so; the guard has to exceed the difference
+between the clocks. Pages written through a shared memory map get their time when the system first notices, not at each
+write: a program that keeps a file mapped and goes on writing to it is not seen.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Sequence
+from contextlib import suppress
+
+import blake3
+
+from nectar.clock import Clock
+from nectar.keys.expansion import joined
+from nectar.store import inputs_failures as failures
+from nectar.store.inputs_identity import Reading, Seen, Trust, stamp_of
+from nectar.store.inputs_mounts import ASK_BY_OPENING, KEEP_CHANGE_TIME, Mounts
+
+_BLOCK = 8 << 20
+_SEVERAL_THREADS_FROM = 64 << 20  # below, starting the threads costs what they save
+_OPEN = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
+
+
+class LocalInputs:
+    """Files of this machine, or of a network file system mounted on it."""
+
+    def __init__(self, clock: Clock, host: str, shared: Sequence[str], guard: float, mounts: Mounts) -> None:
+        self._clock, self._guard, self._mounts = clock, int(guard * 1e9), mounts
+        self._host = b"h" + joined(host)
+        self._shared = tuple(os.path.abspath(path).rstrip("/") + "/" for path in shared)
+
+    def look(self, path: str, now: float) -> Seen:
+        """What the file system says of the file; now is a moment before this call."""
+        try:
+            status = status_at(path)
+            kind = self._mounts.kind(path, status.st_dev, now)
+            if kind in ASK_BY_OPENING and stat.S_ISREG(status.st_mode):
+                status = _status_by_opening(path)
+        except (OSError, ValueError) as error:
+            raise failures.unreadable(path, error) from error
+        return self._seen(path, status, kind, now)
+
+    def read(self, path: str) -> Reading:
+        """The content of the file, which did not change while it was read."""
+        for _ in range(failures.ATTEMPTS):
+            reading = self._read_once(path)
+            if reading is not None:
+                return reading
+        raise failures.restless(path)
+
+    def _read_once(self, path: str) -> Reading | None:
+        now = self._clock.now()
+        with failures.telling(path):
+            fd = os.open(path, _OPEN)
+            try:
+                before = status_of(fd)
+                seen = self._seen(path, before, self._mounts.kind(path, before.st_dev, now), now)
+                digest, size = _digest(fd, before.st_size)
+            finally:
+                os.close(fd)
+        if self.look(path, now).stamp != seen.stamp:
+            return None
+        return Reading(Seen(seen.url, size, seen.stamp, seen.trust), digest)
+
+    def _seen(self, path: str, status: os.stat_result, kind: str, now: float) -> Seen:
+        if not stat.S_ISREG(status.st_mode):
+            raise failures.folder(path) if stat.S_ISDIR(status.st_mode) else failures.no_file(path)
+        size, modified, changed = status.st_size, status.st_mtime_ns, status.st_ctime_ns
+        numbers = b"%d %d %d %d" % (size, modified, changed, status.st_ino)
+        if kind not in KEEP_CHANGE_TIME:
+            trust = Trust.NEVER
+        elif int(now * 1e9) - max(modified, changed) >= self._guard:
+            trust = Trust.NOW
+        else:
+            trust = Trust.LATER
+        return Seen(path, size, stamp_of(b"local" + self._place(path, status.st_dev) + joined(path, numbers)), trust)
+
+    def _place(self, path: str, device: int) -> bytes:
+        """The host, unless the file lies on a shared mount: a link on it may lead to the host's own files."""
+        for mount in self._shared:
+            with suppress(OSError):
+                if path.startswith(mount) and status_at(mount).st_dev == device:
+                    return b"s"
+        return self._host
+
+
+def status_at(path: str) -> os.stat_result:
+    """What the system says of the file that path leads to."""
+    return os.stat(path)
+
+
+def status_of(fd: int) -> os.stat_result:
+    """What the system says of an open file."""
+    return os.fstat(fd)
+
+
+def _status_by_opening(path: str) -> os.stat_result:
+    fd = os.open(path, _OPEN)
+    try:
+        return status_of(fd)
+    finally:
+        os.close(fd)
+
+
+def _digest(fd: int, expected: int) -> tuple[bytes, int]:
+    """BLAKE3 of an open file, and how many bytes it had.
+
+    Read and not mapped: a mapped file that is truncated meanwhile ends the process.
+    """
+    hasher = blake3.blake3(max_threads=blake3.blake3.AUTO if expected >= _SEVERAL_THREADS_FROM else 1)
+    buffer = bytearray(min(_BLOCK, max(expected, 4095) + 1))
+    view, size = memoryview(buffer), 0
+    with open(fd, "rb", buffering=0, closefd=False) as file:
+        while got := file.readinto(buffer):
+            hasher.update(view[:got])
+            size += got
+    return hasher.digest(), size
