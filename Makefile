@@ -13,7 +13,7 @@ PYTHON ?= python3
 VENV ?= .venv
 JOBS ?= 2
 MINORS ?= 11 12 13 14 15
-TOPICS := fingerprint store polars incremental derived service spark dask locality
+TOPICS := fingerprint store memo polars incremental derived service spark dask locality
 
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready

@@ -10,16 +10,26 @@ import pytest
 import nectar
 
 PUBLIC = {
+    "File",
     "Fingerprint",
+    "Folder",
     "NectarError",
+    "NectarWarning",
+    "RunReport",
     "UncacheableError",
     "UnencodableError",
     "UserError",
     "depends_on",
+    "disable",
+    "enable",
     "fingerprint",
+    "last_run",
+    "memo",
     "pure",
     "register_fingerprint",
+    "reuse",
     "trace",
+    "valid_for",
     "why",
 }
 

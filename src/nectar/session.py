@@ -28,7 +28,7 @@ from nectar.clock import Clock, SystemClock
 from nectar.errors import EnvironmentFailure, NectarError
 from nectar.report.run import Part, RunReport
 from nectar.settings import Settings, load_settings
-from nectar.store.inputs import Inputs
+from nectar.store.inputs.identify import Inputs
 
 _log: Final = logging.getLogger("nectar")
 _run: ContextVar[RunReport | None] = ContextVar("nectar_run", default=None)
@@ -58,17 +58,18 @@ class Session:
         """The catalog; None if it cannot be used, which was said in the log."""
         if self._catalog is None and not self._failed:
             with self._lock:
-                if self._catalog is None and not self._failed:
-                    self._catalog = self._open()
+                return self._opened()
         return self._catalog
 
-    def _open(self) -> Catalog | None:
-        try:
-            return open_catalog(self.settings, clock=self.clock, background=True)
-        except NectarError as failure:
-            self._failed = True
-            _log.warning("nothing is reused or kept: %s", failure)
-            return None
+    def _opened(self) -> Catalog | None:
+        """The catalog, opened unless another thread was faster, or has failed."""
+        if self._catalog is None and not self._failed:
+            try:
+                self._catalog = open_catalog(self.settings, clock=self.clock, background=True)
+            except NectarError as failure:
+                self._failed = True
+                _log.warning("nothing is reused or kept: %s", failure)
+        return self._catalog
 
     @property
     def reservations(self) -> Reservations:

@@ -5,9 +5,9 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from nectar.cli import demo as demo_module
 from nectar.cli import main
-from nectar.cli.demo_program import VARIANTS, source_of
+from nectar.cli.demos import fingerprints as demo_module
+from nectar.cli.demos.fingerprints_program import VARIANTS, source_of
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.title)
@@ -17,7 +17,7 @@ def test_every_variant_is_a_program(variant):
 
 
 def test_demo_keeps_its_promises():
-    result = CliRunner().invoke(main, ["demo", "--json"])
+    result = CliRunner().invoke(main, ["demo", "fingerprints", "--json"])
     record = json.loads(result.stdout)
     assert [outcome for outcome in record["outcomes"] if outcome["found"] != outcome["promised"]] == []
     assert record["kept"] is True
@@ -32,7 +32,7 @@ def answer(monkeypatch, **changed):
         return {"fingerprint": "ab" * 32, **changed}
 
     monkeypatch.setattr(demo_module, "_nectar", nectar)
-    return CliRunner().invoke(main, ["demo"])
+    return CliRunner().invoke(main, ["demo", "fingerprints"])
 
 
 def test_demo_fails_when_a_change_is_not_seen(monkeypatch):

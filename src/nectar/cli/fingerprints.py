@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import click
 
-from nectar.cli.failure import reported
+from nectar.cli.failure import Failure, reported
 from nectar.cli.target import Target, loaded
 from nectar.keys import api
 
@@ -36,23 +37,44 @@ def fingerprint(target: str, with_trace: bool, as_json: bool) -> None:
 
 @click.command()
 @click.argument("first", type=Target())
-@click.argument("second", type=Target())
+@click.argument("second", type=Target(), required=False)
+@click.option("--home", type=click.Path(path_type=Path), help="Folder of the catalog, instead of NECTAR_HOME.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def why(first: str, second: str, as_json: bool) -> None:
-    """Say what makes the fingerprints of two functions differ.
+def why(first: str, second: str | None, home: Path | None, as_json: bool) -> None:
+    """Say what makes two functions differ; or what changed in one since its results were kept.
 
     FIRST and SECOND are module:function or path/to/file.py:function. They may be two versions of one file in two
-    folders: each is loaded with the modules beside it.
+    folders: each is loaded with the modules beside it. Without SECOND, FIRST is a memoised function.
     """
     with reported(as_json, first=first, second=second):
-        with loaded(first) as function:
-            before, tree_before = api.fingerprint(function), api.trace(function)
-        with loaded(second) as function:
-            after, tree_after = api.fingerprint(function), api.trace(function)
-        explanation = str(api.why(tree_before, tree_after))
-        if as_json:
-            sides = {"first": {"target": first, "fingerprint": str(before)}}
-            sides["second"] = {"target": second, "fingerprint": str(after)}
-            click.echo(json.dumps({**sides, "same": before == after, "explanation": explanation}))
-            return
-        click.echo(explanation)
+        record = {"target": first, "explanation": _since_kept(first, home)} if second is None else _both(first, second)
+        click.echo(json.dumps(record) if as_json else record["explanation"])
+
+
+def _both(first: str, second: str) -> dict[str, object]:
+    """What makes two functions differ."""
+    with loaded(first) as function:
+        before, tree_before = api.fingerprint(function), api.trace(function)
+    with loaded(second) as function:
+        after, tree_after = api.fingerprint(function), api.trace(function)
+    return {
+        "first": {"target": first, "fingerprint": str(before)},
+        "second": {"target": second, "fingerprint": str(after)},
+        "same": before == after,
+        "explanation": str(api.why(tree_before, tree_after)),
+    }
+
+
+def _since_kept(target: str, home: Path | None) -> str:
+    """What changed in a memoised function since its results were kept."""
+    from nectar.cli.opened import opened
+    from nectar.dialects.python.explain import changes_since_kept
+    from nectar.dialects.python.memo import Memoized
+
+    with loaded(target) as function:
+        if not isinstance(function, Memoized):
+            raise Failure(f"{target} is not memoised: put @nectar.memo above it, or name a second function")
+        with opened(home, False) as (catalog, settings):
+            if catalog is None:
+                return f"nothing is kept yet: there is no catalog in {settings.home}"
+            return changes_since_kept(function, catalog)

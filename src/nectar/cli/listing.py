@@ -32,6 +32,7 @@ _ORDERS: Final[dict[str, Callable[[Candidate], float]]] = {
     "cost": lambda candidate: candidate.seconds,
 }
 _LIMIT: Final = 40  # what fits on a screen
+_WIDTH: Final = 60
 
 
 @click.command()
@@ -98,8 +99,13 @@ def _row(entry: Entry, names: list[Name], now: float) -> tuple[str, ...]:
         show_duration(entry.seconds),
         f"{entry.hits:,}x",
         ago(entry.used, now),
-        ", ".join([*marks(entry, now), *(name.name for name in names)]),
+        ", ".join([*filter(None, [shortened(entry.about)]), *marks(entry, now), *(name.name for name in names)]),
     )
+
+
+def shortened(about: str) -> str:
+    """What was computed, as much of it as a listing has room for."""
+    return about if len(about) <= _WIDTH else f"{about[: _WIDTH - 3]}..."
 
 
 def marks(entry: Entry, now: float) -> list[str]:

@@ -149,6 +149,7 @@ def record_of(entry: Entry, now: float) -> dict[str, object]:
     """An entry as JSON has it."""
     return {
         "key": entry.key.hex(),
+        "about": entry.about,
         "program": entry.program.hex(),
         "kind": kind_of(entry),
         "rows": entry.rows if entry.kind == "arrow" else None,

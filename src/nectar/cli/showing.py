@@ -127,6 +127,7 @@ def _print(entry: Entry, content: Content, held: list[Lease], names: list[Name],
     where = "in the catalog itself" if entry.inline is not None else f"in {number_of(entry.files, 'file')}"
     lines = [
         ("key", entry.key.hex()),
+        *([("what", entry.about)] if entry.about else []),
         ("program", entry.program.hex()),
         ("result", f"{kind_of(entry)}{rows}, {show_size(entry.size)} {where}"),
         ("made", f"{ago(entry.created, now)} by {entry.producer or 'somebody'}, in {show_duration(entry.seconds)}"),

@@ -50,9 +50,15 @@ def _pandas_options() -> object:
     """Options that were changed; defaults may depend on the terminal, and follow from the version otherwise."""
     config: Any = sys.modules["pandas._config.config"]
     registered = config._registered_options
-    return [
-        (name, value) for name in sorted(registered) if (value := config.get_option(name)) != registered[name].defval
-    ]
+    now = ((name, _option(config._global_config, name)) for name in sorted(registered))
+    return [(name, value) for name, value in now if value != registered[name].defval]
+
+
+def _option(options: Any, name: str) -> object:
+    """The value of an option, without the warnings that pandas gives about some of them."""
+    for part in name.split("."):
+        options = options[part]
+    return options
 
 
 def _polars_settings() -> object:

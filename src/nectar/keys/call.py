@@ -16,10 +16,13 @@ from nectar.errors import UnencodableError
 from nectar.keys.ambient import Settings
 from nectar.keys.expansion import joined
 from nectar.keys.outcome import Outcome, explore, outcome_of
+from nectar.keys.purity.tables import against_instances
 from nectar.keys.scheme import new_hasher
 from nectar.keys.walk import Walk, describe_type
 from nectar.model.refusal import Refusal
 
+# What an argument may bring in: inputs that its own bytes do not show.
+_HIDDEN: Final = frozenset({"file", "network", "clock", "random", "database", "process", "environment", "input"})
 _ROUNDS: Final = 10  # features are few; each round adds one at least
 
 
@@ -52,6 +55,8 @@ def call_of(function: object, arguments: Mapping[str, object], extra: bytes = b"
     refusals = outcome.refusals
     if walk.refusals:
         refusals += explore(list(arguments.values()), observed=observed)[2]
+    if walk.kinds:
+        refusals += _against_arguments(frozenset(walk.kinds), _names_used(walk), _label(function))
     inputs = (*outcome.walk.inputs, *walk.inputs)
     return Call(_program(outcome.digest, extra), walk.finish(), refusals, inputs, walk)
 
@@ -66,6 +71,27 @@ def _program(digest: bytes, extra: bytes) -> bytes:
     hasher = new_hasher()
     hasher.update(joined("program", digest, extra))
     return hasher.digest()
+
+
+def _names_used(walk: Walk) -> frozenset[str]:
+    """Names of attributes that the code reached asks for, of whatever object."""
+    templates = (part.template for each in walk.examined.values() for part in each.resolution.parts)
+    return frozenset().union(*(template.attributes for template in templates))
+
+
+@lru_cache(1024)
+def _against_arguments(kinds: frozenset[type], names: frozenset[str], label: str) -> tuple[Refusal, ...]:
+    """Why code that asks for these names must not be handed such objects: it may read files through them."""
+    found = [(kind, against_instances(kind, names)) for kind in kinds]
+    return tuple(
+        Refusal(verdict.kind, f"is handed an object of type {kind.__qualname__}, and may use {verdict.reason}", label)
+        for kind, verdict in sorted(found, key=lambda each: each[0].__qualname__)
+        if verdict is not None and verdict.kind in _HIDDEN
+    )
+
+
+def _label(function: object) -> str:
+    return str(getattr(function, "__qualname__", type(function).__qualname__))
 
 
 def _over(outcome: Outcome, arguments: Mapping[str, object], extra: bytes) -> Walk:

@@ -61,6 +61,12 @@ class WalkContext(Protocol):
     def is_settled(self, value: object) -> bool:
         """Whether the way in which the walk came to an impure object has been judged."""
 
+    def at_root(self) -> bool:
+        """Whether the walk has only just begun."""
+
+    def note_excused(self, function: object, refusals: list[Refusal]) -> None:
+        """Says that a function's refusals are excused only on the ways to it that have been judged."""
+
     def at_key(self) -> bool:
         """Whether the walk is at a key of a dict, which is there to be looked up."""
 

@@ -8,7 +8,7 @@ in library.py.
 from __future__ import annotations
 
 import types
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from nectar.keys import declared
@@ -93,7 +93,13 @@ def expand_function(function: types.FunctionType, walk: WalkContext, special: Sp
 def _tell(walk: WalkContext, report: Report, user: object) -> None:
     """Tells the walk what was found out about a function."""
     for refusal in report.refusals:
-        walk.refuse(refusal)
+        if refusal.excuse is None or walk.at_root():
+            walk.refuse(refusal)
+        elif not walk.is_settled(user):  # those who call it have not said what they hand it
+            walk.refuse(replace(refusal, excuse=None))
+    excused = [refusal for refusal in report.refusals if refusal.excuse is not None]
+    if excused:
+        walk.note_excused(user, excused)
     for feature in report.features:
         walk.observe(feature)
     for value in report.settled:

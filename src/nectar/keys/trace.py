@@ -55,7 +55,6 @@ class Trace:
         content = {"scheme": SCHEME, "fingerprint": self.fingerprint, "root": _as_dict(self.root)}
         return json.dumps(content, ensure_ascii=False, indent=1)
 
-
     @classmethod
     def from_json(cls, text: str | bytes) -> Trace:
         """The trace that to_json gave, as far as comparing and printing need it."""

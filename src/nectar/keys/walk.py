@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import blake3
@@ -90,8 +91,10 @@ class Walk:
         self._before: Walk | None = None  # the walk that this one continues; it keeps its objects alive
         self._by_number: dict[int, object] | None = None
         self._settled: set[tuple[int, int]] = set()
+        self._excused: dict[int, list[Refusal]] = {}
         self._exposed: dict[int, object] = {}
         self.touched: set[str] = set()
+        self.kinds: set[type] = set()  # of everything that was taken apart
         self.inputs: list[object] = []
         self._parameters: list[tuple[str, ...]] = []
         self._keywords: set[str] = set()
@@ -115,6 +118,14 @@ class Walk:
     def is_settled(self, value: object) -> bool:
         """Whether the way in which the walk came to an impure object has been judged."""
         return bool(self._stack) and (id(self._stack[-1].value), id(value)) in self._settled
+
+    def at_root(self) -> bool:
+        """Whether the walk has only just begun."""
+        return not self._stack and len(self._seen) == 0
+
+    def note_excused(self, function: object, refusals: list[Refusal]) -> None:
+        """A function's refusals are excused only on the ways to it that have been judged: others may yet be met."""
+        self._excused[id(function)] = refusals
 
     def at_key(self) -> bool:
         """Whether the walk is at a key of a dict, which is there to be looked up."""
@@ -263,6 +274,9 @@ class Walk:
             raise UnencodableError(
                 describe_type(value), self.path(), "it is one of several equal members of a set, and used elsewhere too"
             )
+        if self._excused and not self.is_settled(value):
+            for refusal in self._excused.get(id(value), ()):
+                self.refuse(replace(refusal, excuse=None))
         self._ambiguous.pop(number, None)  # reached from several of them, so it stays the same if they are exchanged
         self._out += _BACK + number.to_bytes(8, "little")
         if self._observer:
@@ -278,7 +292,9 @@ class Walk:
             above = above._above
 
     def _expand(self, value: object) -> Expansion:
-        expander = self._expander_for(type(value))
+        kind = type(value)
+        self.kinds.add(kind)
+        expander = self._expander_for(kind)
         told = len(self.refusals)
         try:
             expansion = expander(value, self)

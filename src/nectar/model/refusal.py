@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
+
+ITEM: Final = "[]"
 
 
 @dataclass(frozen=True, slots=True)
 class Excuse:
     """What would make a reading fine: that it is about a declared input, handed over as a parameter.
 
-    attribute: the attribute of it, or of what it holds, that is given to the reader; empty if it is given itself.
+    steps: from the parameter to what is read: names of attributes, and ITEM for any item of a container.
     """
 
     parameter: str
-    attribute: str = ""
+    steps: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

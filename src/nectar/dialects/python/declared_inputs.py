@@ -1,8 +1,8 @@
 """Inputs that a function declares by what it is handed: files, folders, and sources that stay good for a while.
 
-A function that opens whatever it likes cannot be cached: nobody knows what it read. One that reads a `File` it was given
-has said what it reads. Expanding such an object gives its place only; its content is added when the key of a call is
-made (keying.py), because it may be known under several names.
+A function that opens whatever it likes cannot be cached: nobody knows what it read. One that reads a `File` it was
+given has said what it reads. Expanding such an object gives its place only; its content is added when the key of a call
+is made (keying.py), because it may be known under several names.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from nectar.errors import UserError
 from nectar.keys import registry
 from nectar.keys.expansion import Expansion, WalkContext, always, joined
 from nectar.quantities import parse_duration
-from nectar.store.inputs import expand
+from nectar.store.inputs.expand import expand
 
 _FORMS: Final = ("r", "rt", "rb")
 
@@ -44,7 +44,9 @@ class File:
         return self.path.rpartition("/")[2]
 
     @overload
-    def open(self, mode: Literal["r", "rt"] = "r", *, encoding: str = "utf-8", newline: str | None = None) -> IO[str]: ...
+    def open(
+        self, mode: Literal["r", "rt"] = "r", *, encoding: str = "utf-8", newline: str | None = None
+    ) -> IO[str]: ...
     @overload
     def open(self, mode: Literal["rb"]) -> IO[bytes]: ...
     def open(self, mode: str = "r", *, encoding: str = "utf-8", newline: str | None = None) -> IO[Any]:

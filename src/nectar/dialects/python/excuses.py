@@ -1,19 +1,19 @@
 """Whether what a function reads is what it was handed: refusals that declared inputs excuse.
 
 A function that gives `file.path` to a reader is refused as long as nobody knows what `file` is. Here the arguments are
-known. Law: a reading is excused only if everything in the argument that it could be about is a declared input.
+known. Law: a reading is excused only if everything that its steps can lead to is, or is a part of, a declared input.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 from nectar.dialects.python.declared_inputs import File, Folder, Fresh
-from nectar.keys.atoms import ATOMS
-from nectar.model.refusal import Refusal
+from nectar.model.refusal import ITEM, Refusal
 
-_LARGEST = 10_000  # objects looked at
+# What may be asked of a declared input: it is still that input which is read.
+_PARTS: Final = frozenset({"path", "paths", "files", "source", ITEM})
 
 
 def unexcused(refusals: tuple[Refusal, ...], arguments: Mapping[str, object]) -> tuple[Refusal, ...]:
@@ -26,41 +26,27 @@ def _is_excused(refusal: Refusal, arguments: Mapping[str, object]) -> bool:
     if excuse is None or excuse.parameter not in arguments:
         return False
     kinds = (File, Folder, Fresh) if refusal.kind == "file" else (Fresh,)
-    concerned = 0
-    for count, value in enumerate(_reached(arguments[excuse.parameter])):
-        if count > _LARGEST:
+    return _leads_to(arguments[excuse.parameter], excuse.steps, kinds)
+
+
+def _leads_to(value: Any, steps: tuple[str, ...], kinds: tuple[type, ...]) -> bool:
+    """Whether the steps lead from a value to nothing but declared inputs."""
+    if isinstance(value, kinds):
+        return _PARTS.issuperset(steps)
+    if not steps:
+        return False
+    if steps[0] == ITEM:
+        if type(value) not in (list, tuple, set, frozenset, dict):
             return False
-        if isinstance(value, kinds):
-            concerned += 1
-        elif not excuse.attribute or _may_have(value, excuse.attribute):
-            return False
-    return concerned > 0
-
-
-def _reached(argument: object) -> Iterator[object]:
-    """Everything in an argument that is no mere container."""
-    pending, seen = [argument], set()
-    while pending:
-        value: Any = pending.pop()
-        if id(value) in seen:
-            continue
-        seen.add(id(value))
-        if type(value) in (list, tuple, set, frozenset):
-            pending.extend(value)
-        elif type(value) is dict:
-            pending.extend(value.values())
-        else:
-            yield value
-            if not isinstance(value, File | Folder | Fresh | type) and type(value) not in ATOMS:
-                pending.extend(getattr(value, "__dict__", {}).values())
-
-
-def _may_have(value: object, attribute: str) -> bool:
-    """Whether an object has an attribute; asked without running any of its code, and yes if that cannot tell."""
-    if type(value) in ATOMS:
-        return hasattr(type(value), attribute)
+        items = value.values() if type(value) is dict else value
+        return all(_leads_to(item, steps[1:], kinds) for item in items)
     own = getattr(value, "__dict__", None)
-    if isinstance(own, dict) and attribute in own:
-        return True
-    names = [vars(base) for base in type(value).__mro__]
-    return any(attribute in each or "__getattr__" in each or "__getattribute__" in each for each in names[:-1])
+    if type(own) is not dict or steps[0] not in own or _is_computed(type(value), steps[0]):
+        return False
+    return _leads_to(own[steps[0]], steps[1:], kinds)
+
+
+def _is_computed(kind: type, name: str) -> bool:
+    """Whether the class has a say in what an attribute is, so that what lies in the instance may not count."""
+    names = [vars(base) for base in kind.__mro__[:-1]]
+    return any("__getattribute__" in each or hasattr(type(each.get(name)), "__set__") for each in names)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from nectar.catalog.service import Catalog
 from nectar.dialects.python.describe import call_text
 from nectar.errors import NectarError
 from nectar.keys.api import trace
+from nectar.keys.call import program_of
 from nectar.keys.difference import compare
 from nectar.keys.trace import Trace
 from nectar.model.entry import Entry
 
 if TYPE_CHECKING:
     from nectar.dialects.python.invocation import Invocation
+    from nectar.dialects.python.memo import Memoized
 
 
 def explain_miss(invocation: Invocation) -> str:
@@ -27,16 +30,32 @@ def _explain(invocation: Invocation) -> str:
     if invocation.refreshing:
         return "asked for anew, or older than it may be"
     memo, catalog, program = invocation.memo, invocation.catalog, invocation.call.program
-    others = [each for each in catalog.inquire([program])[program] if each.key not in invocation.keyed.keys]
+    others = [each for each in catalog.inquire([program])[program] if each.created < invocation.began]
     if others:
         return _other_arguments(invocation, others)
+    return _change(memo, catalog, program) or "it is called for the first time"
+
+
+def changes_since_kept(memo: Memoized[..., Any], catalog: Catalog) -> str:
+    """What is known of a function as it is, and what changed since it was last another."""
+    program = program_of(memo.function, memo.extra)
+    kept = len(catalog.inquire([program])[program])
+    change = _change(memo, catalog, program)
+    if kept:
+        return f"{memo.label} is known as it is: {kept} result{'s' if kept > 1 else ''} kept"
+    return change or f"no result of {memo.label} has been kept"
+
+
+def _change(memo: Memoized[..., Any], catalog: Catalog, program: bytes) -> str:
+    """What changed in a function since it was last another; empty if it never was."""
     before = catalog.previous_trace(memo.label, program)
     if before is None:
-        return "it is called for the first time"
+        return ""
     found = compare(Trace.from_json(before), trace(memo.function))
-    first = str(found.differences[0]) if found else "its version, or what it ignores, is another"
+    if not found:
+        return "its version, or what it ignores, is another"
     more = len(found.differences) + found.more - 1
-    return f"its code changed: {first}" + (f" (and {more} more)" if found and more > 0 else "")
+    return f"its code changed: {found.differences[0]}" + (f" (and {more} more)" if more > 0 else "")
 
 
 def _other_arguments(invocation: Invocation, others: list[Entry]) -> str:

@@ -37,7 +37,9 @@ _QUICK: Final = 0.005  # seconds: what is computed faster is not worth asking ot
 class Invocation:
     """A call with these arguments, by parameter, in a session."""
 
-    def __init__(self, memo: Memoized, session: Session, catalog: Catalog, arguments: Mapping[str, object]) -> None:
+    def __init__(
+        self, memo: Memoized[..., Any], session: Session, catalog: Catalog, arguments: Mapping[str, object]
+    ) -> None:
         self.memo, self.session, self.catalog, self.arguments = memo, session, catalog, arguments
         self.refreshing = session.settings.refresh
         self.part = Part(memo.label)
@@ -45,6 +47,7 @@ class Invocation:
         self._flight: Flight | None = None
         self._reservation: Reservation | None = None
         self._begun = time.perf_counter()
+        self.began = session.clock.now()
 
     # the key
 
@@ -54,7 +57,9 @@ class Invocation:
         refusals = unexcused(self.call.refusals, self.arguments) if self.call.refusals else ()
         if refusals:
             raise UncacheableError(self.memo.label, refusals)
-        self.keyed = keyed(self.call, self.session.inputs, self.session.clock) if self.call.inputs else _plain(self.call)
+        self.keyed = (
+            keyed(self.call, self.session.inputs, self.session.clock) if self.call.inputs else _plain(self.call)
+        )
         self.part.key = self.keyed.key.hex()
 
     def _describe(self) -> Call:

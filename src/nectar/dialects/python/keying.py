@@ -14,7 +14,7 @@ from nectar.dialects.python.declared_inputs import File, Folder, Fresh
 from nectar.keys.call import Call
 from nectar.keys.expansion import joined
 from nectar.keys.scheme import digest_of
-from nectar.store.inputs import Identity, Inputs
+from nectar.store.inputs.identify import Identity, Inputs
 
 
 class Keyed(NamedTuple):
@@ -60,8 +60,6 @@ def _variants(identities: Iterable[Identity]) -> list[list[bytes]]:
 def changed_inputs(known: Keyed, inputs: Inputs) -> list[str]:
     """What is no longer as it was when the keys were made, a sentence each."""
     told = [
-        f"files came to or went from {folder.path}"
-        for folder, paths in known.listings
-        if tuple(folder.paths) != paths
+        f"files came to or went from {folder.path}" for folder, paths in known.listings if tuple(folder.paths) != paths
     ]
     return told + inputs.changed(known.identities) if known.identities else told

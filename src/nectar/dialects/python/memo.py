@@ -7,7 +7,6 @@ import inspect
 import logging
 import sys
 import time
-import types
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Generic, ParamSpec, TypeVar, overload
@@ -19,7 +18,7 @@ from nectar.dialects.python.describe import label_of
 from nectar.dialects.python.explain import explain_miss
 from nectar.dialects.python.invocation import Invocation
 from nectar.errors import EnvironmentFailure, NectarError, NectarWarning, UserError
-from nectar.keys import declared, registry
+from nectar.keys import declared, registry, wrappers
 from nectar.keys.api import trace
 from nectar.keys.call import program_of
 from nectar.keys.expansion import Expansion, WalkContext, joined
@@ -107,7 +106,7 @@ class Memoized(Generic[_P, _R]):
         self._is_async = inspect.iscoroutinefunction(function)
         self._is_generator = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
         if self._is_async:
-            inspect.markcoroutinefunction(self) if sys.version_info >= (3, 12) else _mark_coroutine(self)
+            _mark_as_coroutine_function(self)
 
     # calling
 
@@ -118,17 +117,31 @@ class Memoized(Generic[_P, _R]):
             return self.function(*args, **kwargs)
         return self._call(session, args, kwargs)
 
-    def _call(self, session: Session, args: Any, kwargs: Any, *, refresh: bool = False) -> Any:
+    def _call(self, session: Session, args: Any, kwargs: Any, refresh: bool = False) -> _R:
+        called: Any = self._call_async if self._is_async else self._call_now
+        return called(session, args, kwargs, refresh)  # type: ignore[no-any-return]
+
+    def _call_now(self, session: Session, args: Any, kwargs: Any, refresh: bool) -> Any:
         with running() as report:
             invocation = self._begin(session, args, kwargs, refresh)
-            if not isinstance(invocation, Invocation):
+            if isinstance(invocation, Part):
                 report.add(invocation)
                 return self._plainly(invocation, args, kwargs)
             report.add(invocation.part)
-            if self._is_async:
-                return self._answer_async(invocation, args, kwargs)
             try:
                 return self._answer(invocation, args, kwargs)
+            finally:
+                self._ended(session, invocation.part)
+
+    async def _call_async(self, session: Session, args: Any, kwargs: Any, refresh: bool) -> Any:
+        with running() as report:
+            invocation = self._begin(session, args, kwargs, refresh)
+            if isinstance(invocation, Part):
+                report.add(invocation)
+                return await self._plainly(invocation, args, kwargs)
+            report.add(invocation.part)
+            try:
+                return await self._answer_async(invocation, args, kwargs)
             finally:
                 self._ended(session, invocation.part)
 
@@ -159,7 +172,7 @@ class Memoized(Generic[_P, _R]):
             return "the catalog cannot be used"
         if getattr(self.function, "__defaults__", None) is not self._defaults:
             self._parameters = Parameters(self.function, self._ignore)
-            self._defaults = self.function.__defaults__  # type: ignore[attr-defined]
+            self._defaults = getattr(self.function, "__defaults__", None)
         arguments = self._parameters.bind(args, kwargs)
         if arguments is None:
             return "it does not take these arguments"  # and says so itself, when it is called
@@ -194,29 +207,27 @@ class Memoized(Generic[_P, _R]):
         return value
 
     async def _answer_async(self, invocation: Invocation, args: Any, kwargs: Any) -> Any:
+        """As _answer, but never in the way of other tasks."""
         import asyncio
 
+        if _or_not(invocation.find):
+            return invocation.value
+        waiting_for = invocation.lead()
+        if waiting_for is not None:
+            landed = await asyncio.shield(asyncio.wrap_future(waiting_for))
+            if _or_not(lambda: invocation.take(landed)):
+                return invocation.value
+        elif await asyncio.to_thread(_or_not, invocation.reserve):
+            return invocation.value
+        begun = time.perf_counter()
         try:
-            if _or_not(invocation.find):
-                return invocation.value
-            waiting_for = invocation.lead()
-            if waiting_for is not None:
-                landed = await asyncio.shield(asyncio.wrap_future(waiting_for))
-                if _or_not(lambda: invocation.take(landed)):
-                    return invocation.value
-            elif await asyncio.to_thread(_or_not, invocation.reserve):
-                return invocation.value
-            begun = time.perf_counter()
-            try:
-                with leading(invocation.keyed.key):
-                    value = await self.function(*args, **kwargs)  # type: ignore[misc]
-            except BaseException:
-                invocation.failed()
-                raise
-            self._keep(invocation, value, time.perf_counter() - begun)
-            return value
-        finally:
-            self._ended(invocation.session, invocation.part)
+            with leading(invocation.keyed.key):
+                value = await self.function(*args, **kwargs)  # type: ignore[misc]
+        except BaseException:
+            invocation.failed()
+            raise
+        self._keep(invocation, value, time.perf_counter() - begun)
+        return value
 
     def _keep(self, invocation: Invocation, value: Any, seconds: float) -> None:
         try:
@@ -246,7 +257,7 @@ class Memoized(Generic[_P, _R]):
         session = current()
         if session is None:
             return self.function(*args, **kwargs)
-        return self._call(session, args, kwargs, refresh=True)  # type: ignore[no-any-return]
+        return self._call(session, args, kwargs, refresh=True)
 
     def clear(self, warn: bool = True) -> int:
         """Forgets the results of this function as it is now, but for those pinned or in use; how many went."""
@@ -323,7 +334,7 @@ class Memoized(Generic[_P, _R]):
         if "cloudpickle" in caller:
             options = {"ignore": self._ignore, "version": self.version, "ttl": self.ttl, "verbose": self.verbose}
             return _rebuilt, (self.function, options)
-        return self.__qualname__
+        return getattr(self, "__qualname__", self.label)
 
     def __copy__(self) -> Memoized[_P, _R]:
         return self
@@ -337,10 +348,11 @@ class Bound:
 
     def __init__(self, memo: Memoized[..., Any], instance: object) -> None:
         self.__func__, self.__self__ = memo, instance
-        self.__name__, self.__qualname__ = memo.__name__, memo.__qualname__
+        self.__name__, self.__qualname__ = (getattr(memo, name, memo.label) for name in ("__name__", "__qualname__"))
         self.__doc__, self.__module__ = memo.__doc__, memo.__module__
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """What the method gives for these arguments."""
         return self.__func__(self.__self__, *args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
@@ -381,11 +393,15 @@ def _rebuilt(function: Callable[..., Any], options: dict[str, Any]) -> Memoized[
     return Memoized(function, **options)
 
 
-def _mark_coroutine(memo: Any) -> None:
-    """Lets `inspect` and event loops know that calling gives a coroutine."""
-    import asyncio.coroutines
+def _mark_as_coroutine_function(memo: Any) -> None:
+    """Lets `inspect` and frameworks know that calling gives a coroutine; before Python 3.12 only `asyncio` can know."""
+    mark = getattr(inspect, "markcoroutinefunction", None)
+    if mark is not None:
+        mark(memo)
+    else:
+        import asyncio.coroutines
 
-    memo._is_coroutine = asyncio.coroutines._is_coroutine  # type: ignore[attr-defined]
+        memo._is_coroutine = asyncio.coroutines._is_coroutine  # type: ignore[attr-defined]
 
 
 def _or_not(step: Callable[[], bool]) -> bool:
@@ -401,8 +417,11 @@ def _or_not(step: Callable[[], bool]) -> bool:
 
 def _expand_memoized(value: Memoized[..., Any], walk: WalkContext) -> Expansion:
     """What it computes: the function; what is ignored, and how long results are used, can make a difference too."""
+    if walk.is_settled(value):  # what is handed to it is handed to the function
+        walk.settle(value, value.function)
     payload = joined(*value._ignore, "ttl", repr(value.ttl))
     return Expansion("memoised", payload, (value.function, value.version), ("function", "version"))
 
 
 registry.add(Memoized, _expand_memoized)
+wrappers.add(Memoized, lambda memo: memo.function)

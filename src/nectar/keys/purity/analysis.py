@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import operator
 import types
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
+from nectar.keys import declared
 from nectar.keys.atoms import ATOMS
 from nectar.keys.bytecode.operation import CAUGHT, FREE, Operation
 from nectar.keys.exposed import shows_anything
@@ -32,10 +33,12 @@ from nectar.keys.purity.facts import (
     outside,
     static_attribute,
 )
+from nectar.keys.purity.reading import excuse_for, excuse_for_helper, excuse_for_reader
 from nectar.keys.purity.uses import Uses
 from nectar.keys.resolve import REBINDS, Resolution, resolve_function
+from nectar.keys.wrappers import function_called
 from nectar.model.origin import APPLICATION
-from nectar.model.refusal import Refusal
+from nectar.model.refusal import Excuse, Refusal
 
 _CHANGES: Final = {"STORE_SUBSCR": 1, "STORE_ATTR": 1, "DELETE_SUBSCR": 0, "DELETE_ATTR": 0}
 _FORMATS: Final = {"FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC", "CONVERT_VALUE"}
@@ -151,10 +154,10 @@ class _Examination:
                 for value in edge.values if edge.target < 0 else ():
                     self._expose(self.facts.of(value))
 
-    def refuse(self, kind: str, reason: str) -> None:
+    def refuse(self, kind: str, reason: str, excuse: Excuse | None = None) -> None:
         """Notes a reason not to cache, with the place where the examination stands."""
         place = _place(self.function, self.template.code, self.operation)
-        self.report.refusals.append(Refusal(kind, reason, place))
+        self.report.refusals.append(Refusal(kind, reason, place, excuse))
 
     def _changed_defaults(self) -> None:
         """A default that the function changes is state that outlives the call."""
@@ -254,6 +257,9 @@ class _Examination:
         """Something known was read: is it known to be impure?"""
         value = self.part.known[operation.result]
         self._text_makers_as_values(value, operation.result)
+        helper = function_called(value)
+        if helper is not None:
+            self._readings_of(helper, value, operation.result)
         if operation.name == "LOAD_ATTR" or operation.name == "IMPORT_FROM":
             owner = self.part.known.get(operation.operands[0])
             if isinstance(owner, types.ModuleType):
@@ -279,7 +285,30 @@ class _Examination:
         if isinstance(value, type) and self.uses.only_asked_for(at):
             return
         if found.unless is None or not self.uses.only_called_well(at, found.unless):
-            self.refuse(found.kind, f"uses {found.reason}")
+            excuse = None
+            if found.reader is not None:
+                excuse = excuse_for_reader(self.function, self.uses, at, found.reader.mode_at)
+            self.refuse(found.kind, f"uses {found.reason}", excuse)
+
+    def _readings_of(self, helper: types.FunctionType, value: object, at: int) -> None:
+        """A helper that reads what it is handed: what is it handed here?"""
+        report = self._report_of(helper)
+        excused = [refusal for refusal in report.refusals if refusal.excuse is not None] if report else ()
+        if not excused or declared.is_pure(helper):
+            return
+        self.report.settled.append(value)
+        for refusal in excused:
+            excuse = excuse_for_helper(self.function, self.uses, at, helper, refusal.excuse)
+            self.report.refusals.append(replace(refusal, excuse=excuse))
+
+    def _report_of(self, helper: types.FunctionType) -> Report | None:
+        """The report about a function of the application, if it can be had."""
+        if self.depth > _DEPTH or origin_of_function(helper) is not APPLICATION:
+            return None
+        try:
+            return examine(helper, self.resolution.observed, self.known, depth=self.depth + 1).report
+        except Exception:  # the walk comes to the helper and says what is wrong with it
+            return None
 
     # calls
 
@@ -351,7 +380,10 @@ class _Examination:
         elif name in _CHANGING_METHODS and (owner.kind == ATTRIBUTE or outside(owner).kind in (PARTIAL, PARAMETER)):
             self._change(owner, f"calls {name}(), which changes")
         if owner.kind != OBJECT and name in mutators.RECEIVER_READS_FILE:
-            self.refuse("file", f"calls {name}() of an object that is not known, which reads or writes files")
+            reason = f"calls {name}() of an object that is not known, which reads or writes files"
+            made = self.facts.maker(operation.operands[0]) if operation is not None else None
+            excuse = None if made is None else excuse_for(self.function, self.facts, made.operands[0])
+            self.refuse("file", reason, excuse)
 
     def _changing_keywords(self, operation: Operation, callee: Fact, arguments: list[Fact]) -> None:
         keywords: tuple[str, ...] = operation.arg  # type: ignore[assignment]
@@ -366,15 +398,10 @@ class _Examination:
 
     def _give(self, called: object, arguments: list[Fact]) -> None:
         """A function of the application is called: does it change what it is given?"""
-        if not isinstance(called, types.FunctionType) or self.depth > _DEPTH or not any(map(_can_change, arguments)):
+        if not isinstance(called, types.FunctionType) or not any(map(_can_change, arguments)):
             return
-        if origin_of_function(called) is not APPLICATION:
-            return
-        try:
-            helper = examine(called, self.resolution.observed, self.known, depth=self.depth + 1)
-        except Exception:  # the walk comes to the helper and says what is wrong with it
-            return
-        for position in sorted(helper.report.changed):
+        report = self._report_of(called)
+        for position in sorted(report.changed if report else ()):
             if 0 <= position < len(arguments):
                 self._change(arguments[position], f"hands to {called.__code__.co_qualname}(), which changes,")
 

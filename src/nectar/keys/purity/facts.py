@@ -78,6 +78,10 @@ class Facts:
         """Values that are stored in a local kept in memory."""
         return self._stored.get(("slot", slot), [])
 
+    def brought(self, merge: int) -> list[int]:
+        """The values that may meet in one."""
+        return self._brought.get(merge, [])
+
     def maker(self, value: int) -> Operation | None:
         """The operation whose result a value is."""
         return self._made_by.get(value)

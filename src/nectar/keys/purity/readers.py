@@ -39,7 +39,5 @@ SOURCES: Final = frozenset(
 )
 MODES: Final = frozenset({"r", "rb", "rt", "br", "tr", "r:", "r:*", "r:gz", "r:bz2", "r:xz"})
 # Readers that write if told so: position of the argument that says how it is opened.
-MODE_AT: Final[dict[str, int]] = {"open": 1, "GzipFile": 1, "BZ2File": 1, "LZMAFile": 1, "ZipFile": 1, "TarFile.open": 1}
+MODE_AT: Final = dict.fromkeys(("open", "GzipFile", "BZ2File", "LZMAFile", "ZipFile", "TarFile.open"), 1)
 MODE: Final = "mode"
-# What such inputs are asked for by name.
-ATTRIBUTES: Final = frozenset({"path", "paths", "source"})

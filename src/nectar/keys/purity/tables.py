@@ -29,6 +29,7 @@ from nectar.keys.purity.mutators import (
     mutators_of,
 )
 from nectar.keys.purity.observers import ATTRIBUTE_FEATURES, OBSERVERS, REFUSE, SAFE_CALLEES, observed_by
+from nectar.keys.purity.readers import MODE_AT, READERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,16 +64,24 @@ _PLAIN: Final = (int, float, complex, str, bytes, tuple, frozenset, type(None), 
 
 
 @dataclass(frozen=True, slots=True)
+class Reader:
+    """Something that reads what its first argument names. mode_at: where it is told whether to write instead."""
+
+    mode_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """Why an object must not be used by a cached function.
 
     kind: a key of REASONS. reason: for people, begins with the object's name. unless: how a call has to look to be
-    fine all the same; None if no call is.
+    fine all the same; None if no call is. reader: it only reads what it is told to read.
     """
 
     kind: str
     reason: str
     unless: Condition | None = None
+    reader: Reader | None = None
 
 
 def verdict(value: object) -> Verdict | None:
@@ -93,6 +102,20 @@ def verdict(value: object) -> Verdict | None:
         return _of_builtin_method(value)
     if kind is classmethod or kind is staticmethod:
         return verdict(value.__func__)  # type: ignore[attr-defined]
+    return None
+
+
+def against_instances(kind: type, names: frozenset[str]) -> Verdict | None:
+    """What is known against using an object of this type in code that asks for attributes of these names."""
+    found = verdict(kind)
+    if found is not None and found.unless is None:
+        return found
+    for base in kind.__mro__:
+        own = type.__getattribute__(base, "__dict__")
+        for name in sorted(names & own.keys()):
+            found = verdict(own[name])
+            if found is not None and found.unless is None:
+                return found
     return None
 
 
@@ -162,6 +185,7 @@ _OF_INTEREST: Final = tuple(dict.fromkeys((*REFUSED, *DENIED, *OWNERS)))
 
 def _take_in(name: str, module: ModuleType) -> None:
     unless = UNLESS.get(name, {})
+    readers = set(expand(module, READERS.get(name, "")))
     for kind, names in OWNERS.get(name, {}).items():
         for attribute in names.split():
             owner = vars(module).get(attribute)
@@ -172,10 +196,12 @@ def _take_in(name: str, module: ModuleType) -> None:
             for qualified in expand(module, names):
                 found = resolve(module, qualified)
                 if found is not None:
-                    _put(found, _make(kind, f"{name}.{qualified}", unless.get(qualified)))
+                    reader = Reader(MODE_AT.get(qualified)) if qualified in readers else None
+                    _put(found, _make(kind, f"{name}.{qualified}", unless.get(qualified), reader))
     if name in REFUSED:
         for attribute, value in _refused_members(name, module):
-            _put(value, _make(REFUSED[name][0], f"{name}.{attribute}", unless.get(attribute)))
+            reader = Reader(MODE_AT.get(attribute)) if attribute in readers else None
+            _put(value, _make(REFUSED[name][0], f"{name}.{attribute}", unless.get(attribute), reader))
 
 
 def _refused_members(name: str, module: ModuleType) -> Iterator[tuple[str, object]]:
@@ -238,8 +264,8 @@ def _put(value: object, entry: Verdict) -> None:
             _state.index.setdefault(id(inner), (inner, entry))
 
 
-def _make(kind: str, name: str, unless: Condition | None = None) -> Verdict:
-    return Verdict(kind, f"{name.removeprefix('builtins.')}, which {REASONS[kind]}", unless)
+def _make(kind: str, name: str, unless: Condition | None = None, reader: Reader | None = None) -> Verdict:
+    return Verdict(kind, f"{name.removeprefix('builtins.')}, which {REASONS[kind]}", unless, reader)
 
 
 def _of_method(method: MethodType) -> Verdict | None:
@@ -278,5 +304,6 @@ def _named() -> dict[tuple[str, str], Verdict]:
                     for name in names.split():
                         if "." not in name and "*" not in name:
                             unless = UNLESS.get(module, {}).get(name)
-                            _NAMES[module, name] = _make(kind, f"{module}.{name}", unless)
+                            reader = Reader(MODE_AT.get(name)) if name in READERS.get(module, "").split() else None
+                            _NAMES[module, name] = _make(kind, f"{module}.{name}", unless, reader)
     return _NAMES

@@ -12,7 +12,6 @@ provisionally, and for certain once it has been read while it was quiet.
 from __future__ import annotations
 
 import os
-import platform
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,14 +20,13 @@ from typing import Any, Final, Literal, TypeVar
 from nectar.clock import Clock
 from nectar.errors import InputFailure, MissingInputError
 from nectar.model.entry import Content
-from nectar.store.inputs_address import Address, address_of
-from nectar.store.inputs_expand import expand
-from nectar.store.inputs_identity import Identity, Reading, Remembered, RememberedHere, Seen, Trust
-from nectar.store.inputs_local import LocalInputs
-from nectar.store.inputs_mounts import Mounts, SystemMounts
-from nectar.store.inputs_remote import RemoteInputs
+from nectar.store.inputs.address import Address, address_of
+from nectar.store.inputs.identity import Identity, Reading, Remembered, RememberedHere, Seen, Trust
+from nectar.store.inputs.local import LocalInputs
+from nectar.store.inputs.mounts import Mounts, SystemMounts
+from nectar.store.inputs.remote import RemoteInputs
 
-__all__ = ["Content", "Identity", "Inputs", "Remembered", "RememberedHere", "expand"]
+__all__ = ["Content", "Identity", "Inputs", "Remembered", "RememberedHere"]
 
 # Threads help those who wait for a disk, a network or a large file, and hinder others: they are used once it has taken
 # longer than this to take the files one by one.
@@ -63,7 +61,7 @@ class Inputs:
         mounts: Mounts | None = None,
     ) -> None:
         self._remembered, self._clock, self._by_content = remembered, clock, identity == "content"
-        host = platform.node() if host is None else host
+        host = _host() if host is None else host
         self._local = LocalInputs(clock, host, shared, guard, mounts or SystemMounts())
         self._remote = RemoteInputs(clock, guard, storage_options or {})
         # What opens a URL whose credentials its identity leaves out; None if several do, and may open different bytes.
@@ -89,13 +87,10 @@ class Inputs:
         before, now = list(identities), self._clock.now()
         local = all("://" not in identity.url for identity in before)
         seen = _each(before, lambda one: _or_failure(lambda: self._look(self._address_again(one), now)), local)
-        texts: list[str | None] = [_difference(*pair) for pair in zip(before, seen, strict=True)]
+        texts = [_difference(*pair) for pair in zip(before, seen, strict=True)]
         doubtful = [at for at, text in enumerate(texts) if text is None and before[at].origin is None]
-        readings = _each(
-            [before[at] for at in doubtful],
-            lambda one: _or_failure(lambda: self._read(self._address_again(one))),
-            local,
-        )
+        read = [before[at] for at in doubtful]
+        readings = _each(read, lambda one: _or_failure(lambda: self._read(self._address_again(one))), local)
         self._remember([reading for reading in readings if isinstance(reading, Reading)], {})
         for at, reading in zip(doubtful, readings, strict=True):
             texts[at] = _difference_of_content(before[at], reading)
@@ -109,10 +104,12 @@ class Inputs:
         return address
 
     def _address_again(self, identity: Identity) -> Address:
-        address = self._given.get(identity.url, identity)
+        if identity.url not in self._given:
+            return address_of(identity.url)
+        address = self._given[identity.url]
         if address is None:
             raise InputFailure(f"{identity.url} was opened with several credentials, and they cannot be told apart")
-        return address_of(identity.url) if address is identity else address
+        return address
 
     def _identified(self, addresses: Sequence[Address]) -> list[Identity]:
         now = self._clock.now()  # before any look: what is quiet by then stays so while it is looked at
@@ -140,6 +137,10 @@ class Inputs:
 
     def _read(self, address: Address) -> Reading:
         return self._local.read(address.given) if address.local else self._remote.read(address)
+
+
+def _host() -> str:
+    return os.uname().nodename if hasattr(os, "uname") else os.environ.get("COMPUTERNAME", "")
 
 
 def _each(items: Sequence[_In], function: Callable[[_In], _Out], local: bool) -> list[_Out]:

@@ -3,7 +3,7 @@ import os
 import pytest
 
 from nectar.errors import InputFailure, MissingInputError
-from nectar.store.inputs import expand
+from nectar.store.inputs.expand import expand
 
 
 @pytest.fixture

@@ -6,8 +6,9 @@ is mounted again, and path, inode and change time to the nanosecond already tell
 
 The time of a change comes from the file system's clock (for NFS: the server's), "now" from ours. While ours is ahead by
 more than the guard less the granularity, a file that is not quiet yet looks so; the guard has to exceed the difference
-between the clocks. Pages written through a shared memory map get their time when the system first notices, not at each
-write: a program that keeps a file mapped and goes on writing to it is not seen.
+between the clocks. Two kinds of writers are not seen, as the times of their file stand still while its bytes
+change: one that goes on writing through a shared memory map, and one that overwrites a file in place by a single call
+that takes longer than the guard. Files that grow, or are renamed into place, have no such moment.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ import blake3
 
 from nectar.clock import Clock
 from nectar.keys.expansion import joined
-from nectar.store import inputs_failures as failures
-from nectar.store.inputs_identity import Reading, Seen, Trust, stamp_of
-from nectar.store.inputs_mounts import ASK_BY_OPENING, KEEP_CHANGE_TIME, Mounts
+from nectar.store.inputs import failures
+from nectar.store.inputs.identity import Reading, Seen, Trust, stamp_of
+from nectar.store.inputs.mounts import ASK_BY_OPENING, KEEP_CHANGE_TIME, Mounts
 
 _BLOCK = 8 << 20
 _SEVERAL_THREADS_FROM = 64 << 20  # below, starting the threads costs what they save

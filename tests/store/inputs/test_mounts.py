@@ -1,6 +1,6 @@
 import pytest
 
-from nectar.store.inputs_mounts import SystemMounts, table_of_mount, table_of_mountinfo
+from nectar.store.inputs.mounts import SystemMounts, table_of_mount, table_of_mountinfo
 
 MOUNTINFO = r"""22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
 23 22 0:21 / /proc rw - proc proc rw

@@ -12,8 +12,8 @@ import pytest
 
 from nectar.clock import ManualClock
 from nectar.errors import InputFailure, MissingInputError
-from nectar.store import inputs_local
-from nectar.store.inputs import Content, Inputs, RememberedHere
+from nectar.store.inputs import local as inputs_local
+from nectar.store.inputs.identify import Content, Inputs, RememberedHere
 
 
 class On:
@@ -66,7 +66,7 @@ def inputs(clock, remembered=None, kind="ext4", **options):
     return Inputs(remembered or RememberedHere(), clock, mounts=On(kind), **{"host": "here", **options})
 
 
-def rewrite(path, data, **options):
+def rewrite(path, data):
     """Writes until the system's clock has gone on: its ticks may be milliseconds long."""
     before = os.stat(path).st_ctime_ns
     while os.stat(path).st_ctime_ns == before:
@@ -85,7 +85,7 @@ def test_quiet_file_is_known_by_its_origin_and_not_read(file, reads):
 def test_origin_is_the_same_in_another_process(file):
     code = (
         "import sys\n"
-        "from tests.store.test_inputs import inputs, clock_after\n"
+        "from tests.store.inputs.test_identify import inputs, clock_after\n"
         "print(inputs(clock_after(sys.argv[1], 10)).identify([sys.argv[1]])[0].origin.hex())"
     )
     root = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
@@ -100,6 +100,29 @@ def test_file_changed_a_moment_ago_or_in_the_future_is_known_by_content(file, ag
     assert identity.origin is None
 
 
+def test_file_whose_time_was_set_back_a_moment_ago_is_known_by_content(file):
+    """As tar, cp -p and rsync -t leave it: an old modification time, and a change just now."""
+    os.utime(file, (1000, 1000))
+    (identity,) = inputs(ManualClock(os.stat(file).st_ctime)).identify([file])
+    assert identity.names == (digest(b"first"),)
+
+
+def test_size_is_part_of_the_origin(file, monkeypatch):
+    clock, frozen = clock_after(file, 100), os.stat(file)
+    times = {"st_mtime_ns": frozen.st_mtime_ns, "st_ctime_ns": frozen.st_ctime_ns}
+    sized = [os.stat_result((*frozen[:6], size, *frozen[7:]), times) for size in (5, 6)]
+    monkeypatch.setattr(inputs_local, "status_at", lambda path: sized.pop())
+    assert inputs(clock).identify([file])[0].origin != inputs(clock).identify([file])[0].origin
+
+
+def test_name_that_is_no_text_has_an_identity(tmp_path):
+    path = os.fsencode(tmp_path) + b"/\xff.csv"
+    with open(path, "wb") as file:
+        file.write(b"x")
+    (identity,) = inputs(clock_after(path, 100)).identify([os.fsdecode(path)])
+    assert identity.origin is not None
+
+
 def test_content_is_provisional_until_it_is_read_when_quiet(file, reads):
     remembered, clock = Counting(), clock_after(file, 0)
     one = inputs(clock, remembered)
@@ -107,7 +130,7 @@ def test_content_is_provisional_until_it_is_read_when_quiet(file, reads):
     again = one.identify([file])[0]
     assert len(reads) == 2
     assert remembered.calls == [{first.stamp: Content(digest(b"first"), certain=False)}]  # the second told nothing new
-    clock.move(2.0)
+    clock.move(2.1)
     quiet = inputs(clock, remembered).identify([file])[0]
     assert len(reads) == 3
     assert remembered.calls[1:] == [{first.stamp: Content(digest(b"first"), certain=True)}]
@@ -205,7 +228,7 @@ def test_clock_is_read_before_the_file_is_looked_at(file, monkeypatch):
         return found
 
     monkeypatch.setattr(inputs_local, "status_at", slow)
-    assert inputs(clock).identify([file])[0].origin is None
+    assert inputs(clock).identify([file])[0].content == digest(b"first")
 
 
 def test_link_is_the_file_it_leads_to_now(tmp_path):
@@ -425,7 +448,8 @@ def test_local_files_import_no_fsspec(file):
     code = (
         "import sys\n"
         "from nectar.clock import SystemClock\n"
-        "from nectar.store.inputs import Inputs, RememberedHere, expand\n"
+        "from nectar.store.inputs.expand import expand\n"
+        "from nectar.store.inputs.identify import Inputs, RememberedHere\n"
         "one = Inputs(RememberedHere(), SystemClock())\n"
         "one.changed(one.identify(expand(sys.argv[1])))\n"
         "print('fsspec' in sys.modules)"

@@ -12,18 +12,17 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import blake3
 
 from nectar.clock import Clock
 from nectar.errors import InputFailure, MissingExtraError
 from nectar.keys.expansion import joined
-from nectar.store import inputs_failures as failures
-from nectar.store.inputs_address import AZURE, Address, without_credentials
-from nectar.store.inputs_identity import Reading, Seen, Trust, stamp_of
+from nectar.store.inputs import failures
+from nectar.store.inputs.address import AZURE, Address, without_credentials
+from nectar.store.inputs.identity import Reading, Seen, Trust, stamp_of
 
 _BLOCK: Final = 8 << 20
 _OBJECT_STORES: Final = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "oci"})
@@ -173,12 +172,16 @@ def _seconds(time: Any) -> float | None:
 
 
 def _parsed(time: str) -> datetime | None:
-    for parse in (datetime.fromisoformat, parsedate_to_datetime):
-        try:
-            return parse(time)
-        except (ValueError, TypeError):
-            continue
-    return None
+    """From ISO 8601, or from the form of mails and of HTTP."""
+    try:
+        return datetime.fromisoformat(time)
+    except ValueError:
+        pass
+    try:
+        mail = import_module("email.utils")  # takes milliseconds to load, and only servers of pages need it
+        return cast("datetime", mail.parsedate_to_datetime(time))
+    except (ValueError, TypeError):
+        return None
 
 
 def _environment() -> bytes:

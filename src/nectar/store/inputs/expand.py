@@ -14,9 +14,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from nectar.errors import InputFailure
-from nectar.store import inputs_failures as failures
-from nectar.store.inputs_address import Address, address_of
-from nectar.store.inputs_remote import open_system, telling
+from nectar.store.inputs import failures
+from nectar.store.inputs.address import Address, address_of
+from nectar.store.inputs.remote import open_system, telling
 
 
 def expand(source: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> list[str]:

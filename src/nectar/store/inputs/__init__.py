@@ -1,0 +1,1 @@
+"""The files and URLs that programs read, and how they are known again. Start with identify.py."""
