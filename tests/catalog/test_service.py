@@ -116,12 +116,12 @@ def test_machine_time_is_that_of_everything_reused_too(catalog):
 def test_lookups_are_counted_per_program_whether_they_find_anything(catalog, tmp_path, clock):
     assert catalog.lookup([key(1)], [key(9)]) == [Known(None, 0)]
     entry = keep(catalog, 1)
-    assert catalog.lookup([key(1), key(2)], [key(9), key(9)]) == [Known(entry, 1), Known(None, 1)]
-    assert catalog.lookup([key(1)], [key(9)])[0].lookups == 3
+    assert catalog.lookup([key(1), key(2)], [key(9), key(9)]) == [Known(entry, 0), Known(None, 1)]
+    assert catalog.lookup([key(3)], [key(9)])[0].lookups == 3
     catalog.flush()
-    assert catalog.lookup([key(1)], [key(9)])[0].lookups == 4
+    assert catalog.lookup([key(3)], [key(9)])[0].lookups == 4
     other = opened(tmp_path / "home", clock)
-    assert other.lookup([key(1)], [key(9)])[0].lookups == 4
+    assert other.lookup([key(3)], [key(9)])[0].lookups == 4
     other.close()
 
 
