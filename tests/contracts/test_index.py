@@ -1,4 +1,4 @@
-"""What every index does, whatever it keeps its rows in. A new index adds its factory to INDEXES and passes this."""
+"""What every index does, whatever it keeps its rows in. A new index adds its factory to conftest.INDEXES and passes this."""
 
 import threading
 from dataclasses import replace
@@ -6,43 +6,10 @@ from dataclasses import replace
 import pytest
 from tests.catalog.making import entry, key
 
-from nectar.catalog.index.sqlite import SqliteIndex
 from nectar.catalog.state import Accept, Decline, Granted, Lapsed, Present, Taken
 from nectar.model.entry import Job, JobPart, Lease, Reservation, Span, Usage
 
 NOW = 1_000_000.0
-
-
-class SqliteFactory:
-    """Indexes over one file; each call opens it anew."""
-
-    def __init__(self, folder):
-        self._path = folder / "catalog.db"
-        self._opened = []
-
-    def __call__(self):
-        self._opened.append(SqliteIndex(self._path))
-        return self._opened[-1]
-
-    def close(self):
-        for index in self._opened:
-            index.close()
-
-
-INDEXES = {"sqlite": SqliteFactory}
-
-
-@pytest.fixture(params=INDEXES)
-def another(request, tmp_path):
-    """Opens the same rows once more."""
-    factory = INDEXES[request.param](tmp_path)
-    yield factory
-    factory.close()
-
-
-@pytest.fixture
-def index(another):
-    return another()
 
 
 def put(index, number=0, now=NOW, **changes):

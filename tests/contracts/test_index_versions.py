@@ -1,7 +1,7 @@
 """What every index remembers of functions and inputs, and how results are replaced."""
 
 from tests.catalog.making import entry, key
-from tests.contracts.test_index import NOW, another, counted, index, put  # noqa: F401 - fixtures
+from tests.contracts.test_index import NOW, counted, put
 
 from nectar.catalog.state import Accept, Lapsed
 from nectar.model.entry import Content, Lease, Version
