@@ -1,6 +1,6 @@
 # Every target works on a fresh clone: what it needs is installed into .venv first.
 #
-#   make demo               see what changes a fingerprint and what does not
+#   make demo               a program is run, edited and run again; what is known is not computed again
 #   make test               the tests, on the default Python
 #   make check              ruff, mypy, import-linter, deptry
 #   make test-deep          the long tests too

@@ -1,4 +1,4 @@
-"""What every index does, whatever it keeps its rows in. A new index adds its factory to conftest.INDEXES and passes this."""
+"""What every index does, whatever it keeps its rows in. A new one adds its factory to conftest.INDEXES and passes."""
 
 import threading
 from dataclasses import replace

@@ -15,6 +15,7 @@ def home(tmp_path):
 @pytest.fixture
 def enabled(home, monkeypatch):
     """Nectar is on, with an empty store."""
+    monkeypatch.setenv("NECTAR_HOME", str(home))  # for threads that outlive a test that fails
     monkeypatch.setattr(session, "_chosen", None)
     monkeypatch.setattr(session, "_disabled", False)
     nectar.enable(home=home, reserve=0)

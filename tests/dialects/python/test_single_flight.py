@@ -12,7 +12,7 @@ from tests.dialects.python.programs import OUTCOMES, ended
 
 import nectar
 
-LIMIT = 20.0  # seconds after which a test says that something hangs
+LIMIT = 10.0  # seconds after which a test says that something hangs
 
 
 def together(count, work):
@@ -36,252 +36,243 @@ def together(count, work):
     return results
 
 
-def counted(calls):
-    """A function that says that it ran, and takes a while; whoever declares it pure vouches for it."""
+# Tests see and steer computations by what leaves no trace in a key: lines that are printed, and files that functions
+# which are declared pure look at.
 
-    @nectar.pure
-    def note():
-        calls.append(threading.get_ident())
-        time.sleep(0.1)
 
-    return note
+@nectar.pure
+def slowly():
+    print("computing")
+    time.sleep(0.1)
+
+
+@nectar.pure
+def first_time(path):
+    """Whether nobody has asked before."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return False
+    return True
+
+
+@nectar.pure
+def wait_for(path):
+    until = time.monotonic() + LIMIT / 2
+    while not os.path.exists(path):
+        assert time.monotonic() < until, f"nobody has made {path}"
+        time.sleep(0.005)
+
+
+@pytest.fixture
+def computed(capsys):
+    """How many computations have been printed since this was last asked."""
+    return lambda: len(capsys.readouterr().out.splitlines())
+
+
+@nectar.memo
+def once(x):
+    slowly()
+    return [x]
+
+
+@nectar.memo
+def fib(n):
+    print("fib", n)
+    return n if n < 2 else fib(n - 1) + fib(n - 2)
 
 
 @pytest.mark.usefixtures("enabled")
 class TestThreads:
-    def test_eight_threads_compute_once(self):
-        calls = []
-        note = counted(calls)
-
-        @nectar.memo
-        def f(x):
-            note()
-            return [x]
-
-        found = together(8, lambda at: f(1))
+    def test_eight_threads_compute_once(self, computed):
+        found = together(8, lambda at: once(1))
         assert found == [[1]] * 8
-        assert len(calls) == 1
+        assert computed() == 1
         assert len({id(each) for each in found}) == 8, "each has a list of its own"
 
-    def test_different_keys_do_not_wait_for_each_other(self):
-        barrier = threading.Barrier(4)
-        meet = nectar.pure(lambda: barrier.wait(LIMIT))
-
+    def test_different_keys_do_not_wait_for_each_other(self, tmp_path):
         @nectar.memo
-        def f(x):
-            meet()
+        def f(x, mine, others):
+            first_time(mine)
+            for other in others:
+                wait_for(other)
             return x
 
-        assert together(4, f) == [0, 1, 2, 3]
+        paths = [str(tmp_path / str(at)) for at in range(4)]
+        assert together(4, lambda at: f(at, paths[at], paths)) == [0, 1, 2, 3]
 
-    def test_an_error_is_not_kept_and_the_others_try_for_themselves(self):
-        calls = []
-        note = counted(calls)
-        fails = nectar.pure(lambda: len(calls) == 1)
-
+    def test_an_error_is_not_kept_and_the_others_try_for_themselves(self, tmp_path):
         @nectar.memo
-        def f():
-            note()
-            if fails():
+        def f(path):
+            slowly()
+            if first_time(path):
                 raise ValueError("the first fails")
             return "good"
 
-        found = together(6, lambda at: f())
-        assert sum(isinstance(each, ValueError) for each in found) <= 1
-        assert found.count("good") >= 5
-        assert f() == "good"
+        found = together(6, lambda at: f(str(tmp_path / "asked")))
+        assert sum(isinstance(each, ValueError) for each in found) == 1
+        assert found.count("good") == 5
+        assert f(str(tmp_path / "asked")) == "good"
 
-    def test_a_result_that_cannot_be_kept_is_computed_by_each(self):
+    def test_a_result_that_cannot_be_kept_is_computed_by_each(self, computed):
         @nectar.memo
         def f():
+            slowly()
             return lambda: 1
 
         found = together(4, lambda at: f())
         assert [each() for each in found] == [1] * 4
         assert len({id(each) for each in found}) == 4
+        assert computed() == 4
 
-    def test_recursion_does_not_wait_for_itself(self):
-        calls = []
-        note = nectar.pure(lambda n: calls.append(n))
+    def test_recursion_does_not_wait_for_itself(self, computed):
+        assert together(1, lambda at: fib(40)) == [102334155]
+        assert computed() == 41
+        assert together(4, lambda at: fib(60)) == [1548008755920] * 4
+        assert computed() == 20
 
+    def test_a_call_with_the_same_key_within_itself_ends(self, tmp_path):
         @nectar.memo
-        def fib(n):
-            note(n)
-            return n if n < 2 else fib(n - 1) + fib(n - 2)
+        def f(path):
+            return f(path) + 1 if first_time(path) else 0
 
-        assert together(4, lambda at: fib(30)) == [832040] * 4
-        assert len(calls) == len(set(calls)) == 31
+        assert together(1, lambda at: f(str(tmp_path / "asked"))) == [1]
 
-    def test_a_call_with_the_same_key_within_itself_ends(self):
-        depth = []
-        deeper = nectar.pure(lambda: (depth.append(1), len(depth) < 3)[1])
+    def test_functions_that_need_each_other_from_two_sides_end(self, tmp_path):
+        """Each leads a flight that the other wants to wait for; without Nectar both end, because depth ends it."""
 
-        @nectar.memo
-        def f():
-            return f() + 1 if deeper() else 0
+        @nectar.memo(ignore=["depth"])
+        def ping(mine, other, depth=0):
+            first_time(mine)
+            wait_for(other)
+            return 1 if depth > 2 else pong(mine, other, depth + 1)
 
-        assert together(1, lambda at: f()) == [2]
+        @nectar.memo(ignore=["depth"])
+        def pong(mine, other, depth=0):
+            first_time(other)
+            wait_for(mine)
+            return 1 if depth > 2 else ping(mine, other, depth + 1)
 
-    def test_functions_that_need_each_other_from_two_sides_end(self):
-        started = threading.Barrier(2)
-        meet = nectar.pure(lambda depth: started.wait(1) if depth == 0 else None)
+        paths = str(tmp_path / "ping"), str(tmp_path / "pong")
+        assert together(2, lambda at: (ping if at else pong)(*paths)) == [1, 1]
 
-        @nectar.memo
-        def ping(n, depth=0):
-            try_meeting(depth)
-            return 1 if depth > 1 else pong(n, depth + 1)
-
-        @nectar.memo
-        def pong(n, depth=0):
-            try_meeting(depth)
-            return 1 if depth > 1 else ping(n, depth + 1)
+    def test_a_call_handed_to_a_thread_by_the_same_call_ends(self, tmp_path):
+        """Without Nectar it ends; the thread must not wait for the computation that waits for it."""
 
         @nectar.pure
-        def try_meeting(depth):
-            try:
-                meet(depth)
-            except threading.BrokenBarrierError:
-                pass
-
-        assert together(2, lambda at: (ping if at else pong)(1)) == [1, 1]
-
-    def test_work_handed_to_a_thread_within_a_call_does_not_wait_for_the_call(self):
-        from concurrent.futures import ThreadPoolExecutor
-
-        pool = ThreadPoolExecutor(1)
-        depth = []
-        first = nectar.pure(lambda: (depth.append(1), len(depth) == 1)[1])
-
-        @nectar.pure
-        def elsewhere(call):
-            return pool.submit(call).result(LIMIT / 2)
+        def elsewhere(call, *args):
+            done = []
+            thread = threading.Thread(target=lambda: done.append(call(*args)), daemon=True)
+            thread.start()
+            thread.join(1.0)
+            return done[0] if done else "it waits for the call that waits for it"
 
         @nectar.memo
-        def f():
-            return elsewhere(f) + 1 if first() else 0
+        def f(path):
+            return elsewhere(f, path) if first_time(path) else "ended"
 
-        found = together(1, lambda at: f())
-        assert found == [1], "a computation that waits for a thread which waits for it"
+        assert f(str(tmp_path / "asked")) == "ended"
 
-    def test_refreshing_beside_a_computation(self):
-        calls = []
-        note = counted(calls)
+    def test_refreshing_beside_a_computation(self, computed):
+        assert together(4, lambda at: once.call(1) if at % 2 else once(1)) == [[1]] * 4
+        assert 2 <= computed() <= 3
+        assert once(1) == [1]
+        assert computed() == 0
 
-        @nectar.memo
-        def f():
-            note()
-            return len(calls) > 0
+    def test_waiters_may_change_what_they_get(self):
+        def change(at):
+            mine = once(7)
+            mine.append(at)
+            return mine
 
-        assert together(4, lambda at: f.call() if at % 2 else f()) == [True] * 4
-        assert 2 <= len(calls) <= 3
-        before = len(calls)
-        assert f() is True
-        assert len(calls) == before
+        assert together(6, change) == [[7, at] for at in range(6)]
+        assert once(7) == [7]
+
+
+@nectar.memo
+async def once_later(x):
+    print("computing")
+    await asyncio.sleep(0.05)
+    return {"x": x}
 
 
 @pytest.mark.usefixtures("enabled")
 class TestTasks:
-    def test_tasks_compute_once(self):
-        calls = []
-        note = nectar.pure(lambda: calls.append(1))
-
-        @nectar.memo
-        async def f(x):
-            note()
-            await asyncio.sleep(0.05)
-            return {"x": x}
-
+    def test_tasks_compute_once(self, computed):
         async def main():
-            return await asyncio.wait_for(asyncio.gather(*(f(1) for _ in range(8))), LIMIT)
+            return await asyncio.wait_for(asyncio.gather(*(once_later(1) for _ in range(8))), LIMIT)
 
         found = asyncio.run(main())
         assert found == [{"x": 1}] * 8
-        assert len(calls) == 1
+        assert computed() == 1
         assert len({id(each) for each in found}) == 8
-        assert asyncio.run(f(1)) == {"x": 1}
-        assert len(calls) == 1
+        assert asyncio.run(once_later(1)) == {"x": 1}
+        assert computed() == 0
+        assert asyncio.iscoroutinefunction(once_later)
 
-    def test_a_cancelled_leader_does_not_leave_the_others_waiting(self):
-        calls = []
-        note = nectar.pure(lambda: calls.append(1))
-
-        @nectar.memo
-        async def f():
-            note()
-            await asyncio.sleep(0.1)
-            return 1
-
+    def test_a_cancelled_leader_does_not_leave_the_others_waiting(self, computed):
         async def main():
-            leader = asyncio.create_task(f())
+            leader = asyncio.create_task(once_later(2))
             await asyncio.sleep(0.03)
-            others = [asyncio.create_task(f()) for _ in range(3)]
-            await asyncio.sleep(0)
+            others = [asyncio.create_task(once_later(2)) for _ in range(3)]
+            await asyncio.sleep(0.01)
             leader.cancel()
             return await asyncio.wait_for(asyncio.gather(*others), LIMIT), leader.cancelled()
 
-        found, cancelled = asyncio.run(main())
-        assert found == [1, 1, 1]
-        assert cancelled
-        assert len(calls) >= 2
+        assert asyncio.run(main()) == ([{"x": 2}] * 3, True)
+        assert computed() >= 2
 
-    def test_a_cancelled_waiter_does_not_cancel_the_leader(self):
-        @nectar.memo
-        async def f():
-            await asyncio.sleep(0.1)
-            return 1
-
+    def test_a_cancelled_waiter_does_not_cancel_the_leader(self, computed):
         async def main():
-            leader = asyncio.create_task(f())
+            leader = asyncio.create_task(once_later(3))
             await asyncio.sleep(0.03)
-            waiter = asyncio.create_task(f())
+            waiter, other = asyncio.create_task(once_later(3)), asyncio.create_task(once_later(3))
             await asyncio.sleep(0.01)
             waiter.cancel()
-            return await asyncio.wait_for(leader, LIMIT)
+            return await asyncio.wait_for(asyncio.gather(leader, other), LIMIT)
 
-        assert asyncio.run(main()) == 1
+        assert asyncio.run(main()) == [{"x": 3}] * 2
+        assert computed() == 1
 
-    def test_a_loop_goes_on_while_a_task_waits(self):
-        """A thread computes; a task of a loop that waits for it does not stop the loop."""
-        gate = threading.Event()
-        wait = nectar.pure(lambda: gate.wait(LIMIT))
-
+    def test_a_loop_goes_on_while_a_task_waits_for_another_thread(self, tmp_path, computed):
         @nectar.memo
-        async def f():
-            await asyncio.to_thread(wait)
+        async def f(path):
+            print("computing")
+            await asyncio.to_thread(wait_for, path)
             return 1
 
+        path = str(tmp_path / "go")
+        thread = threading.Thread(target=lambda: asyncio.run(f(path)), daemon=True)
+        thread.start()
+
         async def main():
-            tasks = [asyncio.create_task(f()) for _ in range(3)]
-            await asyncio.sleep(0.05)
-            gate.set()
-            return await asyncio.wait_for(asyncio.gather(*tasks), LIMIT)
+            waiting = asyncio.create_task(f(path))
+            await asyncio.sleep(0.1)
+            first_time(path)
+            return await asyncio.wait_for(waiting, LIMIT)
 
-        assert asyncio.run(main()) == [1, 1, 1]
+        assert asyncio.run(main()) == 1
+        thread.join(LIMIT)
+        assert not thread.is_alive()
+        assert computed() == 1
 
-    def test_errors_of_tasks_are_not_kept(self):
-        calls = []
-        note = nectar.pure(lambda: (calls.append(1), len(calls) == 1)[1])
-
+    def test_errors_of_tasks_are_not_kept(self, tmp_path, computed):
         @nectar.memo
-        async def f():
-            if note():
+        async def f(path):
+            print("computing")
+            if first_time(path):
                 raise KeyError("first")
             return 1
 
+        path = str(tmp_path / "asked")
         with pytest.raises(KeyError):
-            asyncio.run(f())
-        assert asyncio.run(f()) == 1
-        assert asyncio.run(f()) == 1
-        assert len(calls) == 2
+            asyncio.run(f(path))
+        assert [asyncio.run(f(path)), asyncio.run(f(path))] == [1, 1]
+        assert computed() == 2
 
     def test_a_coroutine_that_nobody_awaits_blocks_nobody(self):
-        @nectar.memo
-        async def f():
-            return 1
-
-        dropped = f()
-        dropped.close()
-        assert asyncio.run(asyncio.wait_for(f(), LIMIT)) == 1
+        once_later(4).close()
+        assert asyncio.run(asyncio.wait_for(once_later(4), LIMIT)) == {"x": 4}
 
 
 PROCESSES = f"""
@@ -291,7 +282,8 @@ import nectar
 @nectar.pure
 def slowly():
     print("computing", flush=True)
-    time.sleep(float(os.environ.get("SLOW", "0.3")))
+    with open("slow") as file:
+        time.sleep(float(file.read()))
 
 @nectar.memo
 def f(x):
@@ -315,6 +307,7 @@ def read(process):
 
 def test_processes_compute_once(program):
     program.write(script=PROCESSES)
+    (program.folder / "slow").write_text("0.3")
     processes = [program.started("script", "a") for _ in range(4)]
     outputs = [read(process) for process in processes]
     assert sum(lines.count("computing") for lines in outputs) == 1
@@ -322,17 +315,12 @@ def test_processes_compute_once(program):
     assert {json.loads(lines[-1])[0] for lines in outputs} == {"aa"}
 
 
-def started_computing(program, *args, **environment):
-    process = program.started("script", *args, **environment)
-    assert process.stdout.readline() == "computing\n"
-    return process
-
-
 def test_when_the_leader_is_killed_a_waiter_takes_over(program):
     program.write(script=PROCESSES)
-    leader = started_computing(program, "a", SLOW="60")
-    waiters = [program.started("script", "a", SLOW="0.05") for _ in range(2)]
+    leader = started_computing(program, "a", 60)
+    waiters = [program.started("script", "a") for _ in range(2)]
     time.sleep(0.3)
+    (program.folder / "slow").write_text("0.05")
     assert all(waiter.poll() is None for waiter in waiters), "they wait"
     os.kill(leader.pid, signal.SIGKILL)
     leader.communicate()
@@ -344,15 +332,26 @@ def test_when_the_leader_is_killed_a_waiter_takes_over(program):
 
 def test_when_the_leader_raises_waiters_compute_themselves(program):
     program.write(script=PROCESSES)
-    leader = started_computing(program, "error", SLOW="0.3")
-    waiter = program.started("script", "error", SLOW="0.05")
+    leader = started_computing(program, "error", 0.3)
+    waiter = program.started("script", "error")
     assert json.loads(read(leader)[-1]) == "error"
     assert read(waiter) == ["computing", '"error"']
-    assert read(program.started("script", "error", SLOW="0")) == ["computing", '"error"'], "errors are not kept"
+    assert read(program.started("script", "error")) == ["computing", '"error"'], "errors are not kept"
 
 
 def test_a_leader_that_ends_without_a_word_leaves_nothing_behind(program):
-    """os._exit in mid-computation: no handler runs, the next process computes at once."""
-    program.write(script=PROCESSES.replace('print("computing", flush=True)', 'os.environ.get("DIE") and os._exit(0)'))
-    assert read(program.started("script", "a", DIE="1")) == []
-    assert json.loads(read(program.started("script", "a", SLOW="0"))[-1]) == ["aa", "f computed"]
+    """os._exit in mid-computation: no handler runs, and the next process computes at once."""
+    program.write(
+        script=PROCESSES.replace("time.sleep(float(file.read()))", "os._exit(0) if file.read() == 'die' else 0")
+    )
+    (program.folder / "slow").write_text("die")
+    assert read(program.started("script", "a")) == ["computing"]
+    (program.folder / "slow").write_text("")
+    assert json.loads(read(program.started("script", "a"))[-1]) == ["aa", "f computed"]
+
+
+def started_computing(program, argument, seconds):
+    (program.folder / "slow").write_text(str(seconds))
+    process = program.started("script", argument)
+    assert process.stdout.readline() == "computing\n"
+    return process
