@@ -37,8 +37,9 @@ _run: ContextVar[RunReport | None] = ContextVar("nectar_run", default=None)
 class Session:
     """What programs that run under Nectar share: one catalog, one queue of results to be written."""
 
-    def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
-        self.settings = settings
+    def __init__(self, settings: Settings | None, clock: Clock | None = None) -> None:
+        self.settings = settings or Settings(home=Path(os.devnull))
+        self._without_settings = settings is None
         self.clock = SystemClock() if clock is None else clock
         self.totals = RunTotals()
         self._lock = threading.RLock()
@@ -51,7 +52,7 @@ class Session:
         self._catalog: Catalog | None = None
         self._reservations: Reservations | None = None
         self._inputs: Inputs | None = None
-        self._failed = False
+        self._failed = self._without_settings
 
     @property
     def catalog(self) -> Catalog | None:
@@ -134,6 +135,7 @@ _lock = threading.RLock()
 _chosen: Session | None = None  # by enable(), or the default once it was needed
 _disabled = False
 _block: ContextVar[Session | None] = ContextVar("nectar_session", default=None)
+_blocks: Final[list[Session]] = []  # of all threads, for threads that a block has started
 _last: RunReport = RunReport()
 _hooks: Final[dict[str, tuple[Callable[[], None], Callable[[], None]]]] = {}
 # Modules of dialects that hook into an engine, by the library whose presence they need.
@@ -144,9 +146,12 @@ def current() -> Session | None:
     """The session in force, or None where Nectar is off."""
     session = _block.get()
     if session is None:
-        if _disabled:
+        if _blocks:
+            session = _blocks[-1]
+        elif _disabled:
             return None
-        session = _chosen or _default()
+        else:
+            session = _chosen or _default()
     return None if session.settings.off else session
 
 
@@ -158,15 +163,15 @@ def _default() -> Session:
         return _chosen
 
 
-def _settings(overrides: dict[str, Any]) -> Settings:
-    """The settings in force. Settings that mean nothing are the caller's mistake only where the caller gave them."""
+def _settings(overrides: dict[str, Any]) -> Settings | None:
+    """The settings in force; None if they mean nothing, which is the caller's mistake where the caller gave any."""
     try:
         return load_settings(overrides)
     except NectarError as error:
         if overrides:
             raise
-        _log.warning("%s; until that is mended, everything runs as without Nectar", error)
-        return Settings(home=Path(os.devnull), off=True)
+        _log.warning("%s; until that is mended, nothing is reused or kept", error)
+        return None
 
 
 def enable(**settings: Any) -> None:
@@ -202,12 +207,14 @@ def reuse(**settings: Any) -> Iterator[RunReport]:
     session = Session(_settings(settings))
     report = RunReport()
     token, run_token = _block.set(session), _run.set(report)
+    _blocks.append(session)
     _install()
     try:
         yield report
     finally:
         _run.reset(run_token)
         _block.reset(token)
+        _blocks.remove(session)
         if _chosen is None or _disabled:
             _uninstall()
         session.close()

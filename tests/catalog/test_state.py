@@ -50,7 +50,7 @@ def test_what_is_there_is_not_computed():
 def test_a_new_entry_is_spared_for_a_while():
     decision = state.add(entry(1), None, True, 60.0, NOW)
     assert isinstance(decision, Accept)
-    assert (decision.entry.created, decision.entry.used, decision.entry.protected) == (NOW, NOW, NOW + 60)
+    assert (decision.entry.created, decision.entry.used, decision.entry.protected) == (0.0, NOW, NOW + 60)
 
 
 def test_the_first_of_two_stays():

@@ -7,9 +7,11 @@ are renewed as long as the computation lasts and end with the process that made 
 from __future__ import annotations
 
 import os
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final
 
@@ -20,6 +22,9 @@ from nectar.model.entry import Entry, Reservation
 
 HOLD: Final = 30.0  # seconds a reservation lasts unless it is renewed
 _RENEW: Final = 10.0
+_LOOK_AT_LEADER: Final = 0.1  # seconds between looks at the thread that leads a flight
+_IDLE_LOOKS: Final = 5  # so often found waiting, it is taken to wait for us
+_WAITING_MODULES: Final = frozenset({"threading", "queue", "concurrent.futures._base", "concurrent.futures.thread"})
 _FIRST_LOOK, _LAST_LOOK = 0.002, 0.1  # seconds between looks at what another process computes
 
 _led: ContextVar[frozenset[bytes]] = ContextVar("nectar_led", default=frozenset())
@@ -28,12 +33,12 @@ _led: ContextVar[frozenset[bytes]] = ContextVar("nectar_led", default=frozenset(
 class Flight:
     """One computation under way, or landed and not yet in the catalog. Its result is a way to make a copy, or None."""
 
-    __slots__ = ("future", "key", "reservation")
+    __slots__ = ("future", "key", "thread")
 
     def __init__(self, key: bytes) -> None:
         self.key = key
         self.future: Future[Any] = Future()
-        self.reservation: Reservation | None = None
+        self.thread = threading.get_ident()  # who leads it
 
 
 class Flights:
@@ -42,11 +47,23 @@ class Flights:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._flights: dict[bytes, Flight] = {}
+        self._waiting: dict[bytes, bytes] = {}  # from the key a computation leads to the key it waits for
 
     def find(self, key: bytes) -> Flight | None:
-        """The flight of a key, if it is one to wait for: not if this very computation is part of it."""
+        """The flight of a key, if it is one to wait for: not if it is this computation, or waits for it."""
         flight = self._flights.get(key)
-        return None if flight is None or key in _led.get() else flight
+        if flight is None or flight.future.done():
+            return flight
+        led = _led.get()
+        if not led:
+            return flight
+        with self._lock:
+            at: bytes | None = key
+            while at is not None:
+                if at in led:
+                    return None
+                at = self._waiting.get(at)
+        return flight
 
     def begin(self, key: bytes) -> Flight | None:
         """A new flight, led by the caller; None if there is one already, whoever leads it."""
@@ -56,9 +73,42 @@ class Flights:
             flight = self._flights[key] = Flight(key)
             return flight
 
+    def begin_anew(self, key: bytes) -> Flight:
+        """A new flight in the place of one that may be there: those who come from now on wait for this one."""
+        with self._lock:
+            flight = self._flights[key] = Flight(key)
+            return flight
+
+    def wait_for(self, flight: Flight) -> Any:
+        """The result of a flight; None if its leader seems to wait for somebody itself, which might be us."""
+        with self.waiting_for(flight):
+            idle = 0
+            while not flight.future.done():
+                try:
+                    return flight.future.result(timeout=_LOOK_AT_LEADER)
+                except TimeoutError:
+                    idle = idle + 1 if _is_waiting(flight.thread) else 0
+                    if idle >= _IDLE_LOOKS:
+                        return None
+            return flight.future.result()
+
+    @contextmanager
+    def waiting_for(self, flight: Flight) -> Iterator[None]:
+        """Within the block, the computations this one is part of wait for a flight."""
+        led = _led.get()
+        with self._lock:
+            self._waiting.update(dict.fromkeys(led, flight.key))
+        try:
+            yield
+        finally:
+            with self._lock:
+                for key in led:
+                    self._waiting.pop(key, None)
+
     def land(self, flight: Flight, result: Any) -> None:
         """Those who wait get the result, or compute it themselves if it is None."""
-        flight.future.set_result(result)
+        if not flight.future.done():
+            flight.future.set_result(result)
         if result is None:
             self.end(flight)
 
@@ -67,6 +117,12 @@ class Flights:
         with self._lock:
             if self._flights.get(flight.key) is flight:
                 del self._flights[flight.key]
+
+
+def _is_waiting(thread: int) -> bool:
+    """Whether a thread waits for another one; a computation that does may wait for us without saying so."""
+    frame = sys._current_frames().get(thread)
+    return frame is not None and frame.f_globals.get("__name__") in _WAITING_MODULES
 
 
 class leading:  # noqa: N801 - read as a word: `with leading(key):`

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from nectar.catalog import state
+from nectar.catalog import state, worth
 from nectar.catalog.collect import Collected, Collector, victims_of
 from nectar.catalog.housekeeping import Housekeeper
 from nectar.catalog.index.base import Index
@@ -72,6 +72,7 @@ class _Origin:
     rebuildable: bool
     about: str
     replaces: bool
+    made: float | None
 
 
 _NO_ROOM: Final = NotKept("there is no room for it within the budget of the store and the reserve of the disk")
@@ -187,15 +188,17 @@ class Catalog:
         rebuildable: bool = True,
         about: str = "",
         replaces: bool = False,
+        made: float | None = None,
     ) -> Kept | NotKept:
         """Keeps a result under its key. Whatever goes wrong with store or catalog, the caller goes on without it.
 
         value: a table, any object, or an object that was taken apart before (store.formats.objects.Pickled). about:
-        what it is, for people. replaces: it takes the place of a result that is known already.
+        what it is, for people. replaces: it takes the place of a result that is known already. made: when its
+        computation began, if that is not now.
         """
         if self.read_only:
             return NotKept("the store may only be read")
-        known = _Origin(key, program, seconds, made_from, spans, recipe, rebuildable, about, replaces)
+        known = _Origin(key, program, seconds, made_from, spans, recipe, rebuildable, about, replaces, made)
         try:
             kept = self._keep(known, value, table)
         except (EnvironmentFailure, UserError) as failure:
@@ -272,7 +275,8 @@ class Catalog:
         now = self.clock.now()
         entry = Entry(
             known.key, known.program, published.kind, published.location, published.manifest, published.size,
-            published.files, published.rows, state.cumulative(known.seconds, known.made_from), now, now,
+            published.files, published.rows, state.cumulative(known.seconds, known.made_from),
+            now if known.made is None else known.made, now,
             inline=published.inline, rebuildable=known.rebuildable, recipe=known.recipe, spans=known.spans,
             producer=self.holder, about=known.about,
         )  # fmt: skip
@@ -345,6 +349,13 @@ class Catalog:
         """Keeps what was found out about the bytes of inputs."""
         if not self.read_only:
             self.index.remember_contents(contents, self.clock.now())
+
+    def worth_keeping(self, seconds: float, size: int) -> str:
+        """Why a result is not worth keeping; empty if it is."""
+        small = self._inline
+        if self._inline < size <= worth.SMALL and worth.is_roomy(self.usage(), self.collector.budget.size):
+            small = worth.SMALL
+        return worth.reason_not_to_keep(seconds, size, small)
 
     def discard(self, entries: Iterable[Entry]) -> int:
         """Evicts these results, unless they are pinned or in use; how many went."""

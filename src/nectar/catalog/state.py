@@ -84,7 +84,7 @@ def add(
     if not held:
         return Lapsed()
     pinned = standing is not None and standing.pinned
-    return Accept(replace(new, created=now, used=now, protected=now + protect_for, pinned=pinned))
+    return Accept(replace(new, used=now, protected=now + protect_for, pinned=pinned))
 
 
 # deletion

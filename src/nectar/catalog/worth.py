@@ -1,25 +1,34 @@
 """Whether a result is worth keeping at all: reading it back must be faster than computing it.
 
-Small results lie in the catalog itself and are always kept: nobody who asks for a function to be remembered wants to
-be told that it was too quick.
+Generous while there is room: small results are kept whatever they took, because nobody who asks for a function to be
+remembered wants to be told that it was too quick. Strict when the store fills up.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from nectar.model.entry import Usage
 from nectar.quantities import show_duration, show_size
 
+SMALL: Final = 1 << 20  # bytes
+_ROOMY: Final = 0.5  # share of the budget up to which there is room
 _OPENING: Final = 1e-3  # seconds to find and open a result that lies in files
 _READING: Final = 1e9  # bytes a second, from memory or a good disk
 
 
-def reason_not_to_keep(seconds: float, size: int, inline: int) -> str:
-    """Why a result of this size, computed in this time, is not worth its bytes; empty if it is."""
-    if size <= inline:
-        return ""
+def is_roomy(usage: Usage, budget: int | None) -> bool:
+    """Whether the store has so much room that small results need not show what they are worth."""
+    return budget is None or usage.total <= budget * _ROOMY
+
+
+def reason_not_to_keep(seconds: float, size: int, small: int) -> str:
+    """Why a result of this size, computed in this time, is not worth its bytes; empty if it is.
+
+    small: results up to so many bytes are always worth it.
+    """
     reading = _OPENING + size / _READING
-    if seconds >= reading:
+    if size <= small or seconds >= reading:
         return ""
     return (
         f"not kept: computing it took {_short(seconds)}, reading its {show_size(size)} back would take about "

@@ -23,6 +23,8 @@ from nectar.model.refusal import Refusal
 
 # What an argument may bring in: inputs that its own bytes do not show.
 _HIDDEN: Final = frozenset({"file", "network", "clock", "random", "database", "process", "environment", "input"})
+# Nobody knows where an argument goes: libraries may show the name of a function or class they are handed.
+_SHOWN: Final = frozenset({"names", "qualnames", "annotations", "signatures"})
 _ROUNDS: Final = 10  # features are few; each round adds one at least
 
 
@@ -74,9 +76,9 @@ def _program(digest: bytes, extra: bytes) -> bytes:
 
 
 def _names_used(walk: Walk) -> frozenset[str]:
-    """Names of attributes that the code reached asks for, of whatever object."""
-    templates = (part.template for each in walk.examined.values() for part in each.resolution.parts)
-    return frozenset().union(*(template.attributes for template in templates))
+    """Names of attributes that the code reached asks for, of whatever object; also those in texts, for getattr()."""
+    templates = [part.template for each in walk.examined.values() for part in each.resolution.parts]
+    return frozenset().union(*(template.attributes | template.strings for template in templates))
 
 
 @lru_cache(1024)
@@ -97,7 +99,7 @@ def _label(function: object) -> str:
 def _over(outcome: Outcome, arguments: Mapping[str, object], extra: bytes) -> Walk:
     hasher = new_hasher()
     hasher.update(joined("call", outcome.digest, extra, *arguments))
-    walk = outcome.walk.continued(hasher)
+    walk = outcome.walk.continued(hasher, _SHOWN)
     name = ""
     try:
         for name, value in arguments.items():

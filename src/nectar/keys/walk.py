@@ -171,18 +171,18 @@ class Walk:
             self.noticed |= inner.noticed
         return known
 
-    def continued(self, hasher: blake3.blake3) -> Walk:
+    def continued(self, hasher: blake3.blake3, observed: frozenset[str]) -> Walk:
         """A walk that goes on where this one ended: what was met before is referred to by its number.
 
-        This one stays as it is, and can be continued again.
+        This one stays as it is, and can be continued again. observed: what else is observed from here on.
         """
-        walk = Walk(self._expander_for, hasher, self.observed, None, self._closed)
+        walk = Walk(self._expander_for, hasher, self.observed | observed, None, self._closed)
         walk._seen = self._seen.copy()
         walk._ambiguous = self._ambiguous.copy()
         walk._parameters = self._parameters.copy()
         walk._keywords = self._keywords.copy()
         walk._spreads = self._spreads
-        walk.examined = self.examined
+        walk.examined = self.examined.copy()  # what is examined from here on may change before the next time
         walk._before = self
         return walk
 

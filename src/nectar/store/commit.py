@@ -201,7 +201,7 @@ class Staging:
         writer, rows, columns = arrow.write(
             table, self._begin_table_part, self._end, part_rows=part_rows, compression=compression
         )
-        self._describe("arrow", writer, rows, schema=columns)
+        self._describe("arrow", writer, rows, schema=columns, made_by=type(table).__module__.partition(".")[0])
 
     def write_object(self, value: object) -> None:
         """The value, or what it was taken apart to, is written as pickle, its buffers beside it."""
@@ -250,8 +250,9 @@ class Staging:
         rows: int,
         schema: tuple[Column, ...] = (),
         buffers: tuple[tuple[int, int], ...] = (),
+        made_by: str = "",
     ) -> None:
-        self._described = Manifest(kind, writer, rows, (), schema, buffers)
+        self._described = Manifest(kind, writer, rows, (), schema, buffers, made_by)
 
     def _begin_table_part(self) -> HashingSink:
         number = sum(part.name.startswith("table-") for part in self._parts)

@@ -39,7 +39,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What a result consists of.
 
     writer: which library wrote the parts, since not every reader knows every type. buffers: offset and length of the
-    buffers of an object in the file beside its pickle.
+    buffers of an object in the file beside its pickle. made_by: the library whose table was given.
     """
 
     kind: Kind
@@ -48,6 +48,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     parts: tuple[Part, ...]
     schema: tuple[Column, ...] = ()
     buffers: tuple[tuple[int, int], ...] = ()
+    made_by: str = ""
     format: int = FORMAT
 
     @property

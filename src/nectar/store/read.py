@@ -17,7 +17,7 @@ from nectar.store.commit import unpacked
 from nectar.store.files import Files
 from nectar.store.formats import arrow, objects
 from nectar.store.layout import MANIFEST, data_folder
-from nectar.store.manifest import Column, Manifest, Part, Writer, decode, digest
+from nectar.store.manifest import Column, Manifest, Part, decode, digest
 from nectar.store.sources import MemorySource, Source
 
 if TYPE_CHECKING:
@@ -188,9 +188,9 @@ class Result:
         return self._parts.manifest.rows
 
     @property
-    def writer(self) -> Writer:
-        """Which library wrote it."""
-        return self._parts.manifest.writer
+    def made_by(self) -> str:
+        """The library whose table was kept; empty for an object."""
+        return self._parts.manifest.made_by
 
     @property
     def schema(self) -> tuple[Column, ...]:

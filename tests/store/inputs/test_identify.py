@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import blake3
 import pytest
@@ -88,7 +89,7 @@ def test_origin_is_the_same_in_another_process(file):
         "from tests.store.inputs.test_identify import inputs, clock_after\n"
         "print(inputs(clock_after(sys.argv[1], 10)).identify([sys.argv[1]])[0].origin.hex())"
     )
-    root = os.path.dirname(os.path.dirname(os.path.dirname(__file__)))
+    root = Path(__file__).parents[3]
     done = subprocess.run([sys.executable, "-c", code, str(file)], cwd=root, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == inputs(clock_after(file, 10)).identify([file])[0].origin.hex()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,8 @@ from nectar.faults import Reach, nowhere
 
 _T = TypeVar("_T")
 _INHERITED: Final[list[sqlite3.Connection]] = []
+_live: Final[weakref.WeakSet[Transactions]] = weakref.WeakSet()
+_opening: Final = threading.RLock()
 
 
 class Transactions:
@@ -31,7 +34,9 @@ class Transactions:
         self.read_only = read_only
         self._reach = reach
         self._spare = Spare(self.path, reach)
-        self._open()
+        with _opening:
+            self._open()
+            _live.add(self)
 
     def _open(self) -> None:
         self._process = os.getpid()
@@ -142,3 +147,25 @@ class Transactions:
         """Ends the use of the file."""
         with self._lock:
             self._connection.close()
+
+
+# SQLite has locks of its own. A child that is born while a thread holds one could never use SQLite again: nobody would
+# give it back. So whoever forks waits until no thread is inside.
+
+
+def _before_fork() -> None:
+    _opening.acquire()
+    _held.extend(each._lock for each in _live)
+    for lock in _held:
+        lock.acquire()
+
+
+def _after_fork() -> None:
+    while _held:
+        _held.pop().release()
+    _opening.release()
+
+
+_held: Final[list[threading.RLock]] = []
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)

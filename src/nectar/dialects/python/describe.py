@@ -44,9 +44,17 @@ def _shown(name: str, value: object) -> str:
         return f"{kind.__name__} of {len(value)}"  # type: ignore[arg-type]
     if isinstance(value, types.FunctionType):
         return value.__qualname__
-    shape = getattr(value, "shape", None) if not isinstance(value, type) else None
+    shape = _shape(value)
     if type(shape) is tuple and all(type(each) is int for each in shape):
         return f"{kind.__name__}{shape}"
     if kind.__module__ == "nectar.dialects.python.declared_inputs":
         return repr(value)
     return kind.__name__
+
+
+def _shape(value: object) -> object:
+    """The shape of an array or frame; objects may answer such a question in odd ways."""
+    try:
+        return None if isinstance(value, type) else getattr(value, "shape", None)
+    except Exception:
+        return None

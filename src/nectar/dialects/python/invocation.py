@@ -9,12 +9,10 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
-from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from nectar.catalog.flights import Flight
 from nectar.catalog.service import Catalog, Kept
-from nectar.catalog.worth import reason_not_to_keep
 from nectar.dialects.python import values
 from nectar.dialects.python.describe import call_text
 from nectar.dialects.python.excuses import unexcused
@@ -32,6 +30,14 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger("nectar.memo")
 _QUICK: Final = 0.005  # seconds: what is computed faster is not worth asking other processes about
+
+
+class Landed(NamedTuple):
+    """A result that is not yet in the catalog. made: when its computation began."""
+
+    copy: Snapshot
+    seconds: float
+    made: float
 
 
 class Invocation:
@@ -84,9 +90,7 @@ class Invocation:
         return any(each.entry is not None and self._open(each.entry) for each in known)
 
     def _open(self, entry: Entry) -> bool:
-        ttl = self.memo.ttl
-        if ttl is not None and self.session.clock.now() - entry.created >= ttl:
-            self.refreshing = True  # what is computed now takes its place
+        if self._is_too_old(entry.created):
             return False
         opened = self.catalog.open(entry)
         if not isinstance(opened, Result):
@@ -100,13 +104,20 @@ class Invocation:
         self._reused(entry.seconds, entry.size)
         return True
 
-    def take(self, landed: tuple[Snapshot, float] | None) -> bool:
+    def take(self, landed: Landed | None) -> bool:
         """Takes over what another thread of this process has computed, if it could be taken apart."""
-        if landed is None:
+        if landed is None or self._is_too_old(landed.made):
             return False
-        copy, seconds = landed
-        self.value = copy.restored(self.call.walk)
-        self._reused(seconds, copy.size)
+        self.value = landed.copy.restored(self.call.walk)
+        self._reused(landed.seconds, landed.copy.size)
+        return True
+
+    def _is_too_old(self, made: float) -> bool:
+        """Whether a result may no longer be used; what is computed now then takes its place."""
+        ttl = self.memo.ttl
+        if ttl is None or self.session.clock.now() - made < ttl:
+            return False
+        self.refreshing = True
         return True
 
     def _reused(self, saved: float, size: int) -> None:
@@ -116,15 +127,18 @@ class Invocation:
 
     # computing once
 
-    def lead(self) -> Future[Any] | None:
+    def lead(self) -> Flight | None:
         """None if this call computes the result; otherwise what to wait for: another thread computes it."""
         flights, key = self.session.flights, self.keyed.key
+        if self.refreshing:
+            self._flight = flights.begin_anew(key)
+            return None
         while True:
             standing = flights.find(key)
-            if standing is not None and not self.refreshing:
-                return standing.future
+            if standing is not None:
+                return standing
             self._flight = flights.begin(key)
-            if self._flight is not None or flights.find(key) is None or self.refreshing:
+            if self._flight is not None or flights.find(key) is None:
                 return None  # without a flight of its own where this call is part of the one under way
 
     def reserve(self) -> bool:
@@ -153,7 +167,7 @@ class Invocation:
         self.part.seconds = time.perf_counter() - self._begun
         self.abandon()
 
-    def _land(self, landed: tuple[Snapshot, float] | None) -> None:
+    def _land(self, landed: Landed | None) -> None:
         if self._flight is not None:
             self.session.flights.land(self._flight, landed)
             if landed is None:
@@ -176,7 +190,7 @@ class Invocation:
             self.abandon()
             return
         part.size, part.keeping = copy.size, "being kept"
-        self._land((copy, seconds))
+        self._land(Landed(copy, seconds, self.began))
         self._submit(copy, seconds)
 
     def _taken_apart(self, value: Any, seconds: float) -> tuple[str, Snapshot | None]:
@@ -189,7 +203,7 @@ class Invocation:
         if self.call.inputs and (told := changed_inputs(self.keyed, self.session.inputs)):
             return f"not kept: {'; '.join(told)}", None
         copy = values.snapshot(value, self.call.walk)
-        why_not = reason_not_to_keep(seconds, copy.size, self.session.settings.inline)
+        why_not = self.catalog.worth_keeping(seconds, copy.size)
         return (why_not, None) if why_not else ("", copy)
 
     def _submit(self, copy: Snapshot, seconds: float) -> None:
@@ -197,14 +211,15 @@ class Invocation:
         self.memo.remember_version(self.catalog, self.call.program)
         part, flight, reservation = self.part, self._flight, self._reservation
         session, catalog, call, replaces = self.session, self.catalog, self.call, self.refreshing
-        key = self.keyed.key
+        key, began = self.keyed.key, self.began
 
         def write() -> None:
             kept = False
             try:
                 answer = catalog.keep(
-                    key, call.program, copy.content, table=copy.table, seconds=seconds, about=about, replaces=replaces
-                )
+                    key, call.program, copy.content, table=copy.table, seconds=seconds, about=about, replaces=replaces,
+                    made=began,
+                )  # fmt: skip
                 kept = isinstance(answer, Kept)
                 part.keeping = "kept" if isinstance(answer, Kept) else f"not kept: {answer.reason}"
             finally:

@@ -13,6 +13,7 @@ from typing import Any, Final, Generic, ParamSpec, TypeVar, overload
 
 from nectar.catalog.flights import leading
 from nectar.catalog.service import Catalog
+from nectar.dialects.python import values
 from nectar.dialects.python.arguments import Parameters
 from nectar.dialects.python.describe import label_of
 from nectar.dialects.python.explain import explain_miss
@@ -22,9 +23,11 @@ from nectar.keys import declared, registry, wrappers
 from nectar.keys.api import trace
 from nectar.keys.call import program_of
 from nectar.keys.expansion import Expansion, WalkContext, joined
+from nectar.model.entry import Entry
 from nectar.quantities import parse_duration
 from nectar.report.run import Part
 from nectar.session import Session, current, running
+from nectar.store.read import Result
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -99,7 +102,7 @@ class Memoized(Generic[_P, _R]):
         self.extra = joined("memo", *ignore) + program_of(version) if ignore or version is not None else b""
         self._ignore = ignore
         self._parameters = Parameters(function, ignore)
-        self._defaults = getattr(function, "__defaults__", None)
+        self._shape = _shape_of(function)
         self._times: list[float] = []
         self._warned: set[str] = set()
         self._versions: set[bytes] = set()
@@ -170,9 +173,9 @@ class Memoized(Generic[_P, _R]):
         catalog = session.catalog
         if catalog is None:
             return "the catalog cannot be used"
-        if getattr(self.function, "__defaults__", None) is not self._defaults:
-            self._parameters = Parameters(self.function, self._ignore)
-            self._defaults = getattr(self.function, "__defaults__", None)
+        shape = _shape_of(self.function)
+        if shape != self._shape:  # somebody gave the function other code, or other defaults
+            self._parameters, self._shape = Parameters(self.function, self._ignore), shape
         arguments = self._parameters.bind(args, kwargs)
         if arguments is None:
             return "it does not take these arguments"  # and says so itself, when it is called
@@ -192,7 +195,7 @@ class Memoized(Generic[_P, _R]):
             return invocation.value
         waiting_for = invocation.lead()
         if waiting_for is not None:
-            if _or_not(lambda: invocation.take(waiting_for.result())):
+            if _or_not(lambda: invocation.take(invocation.session.flights.wait_for(waiting_for))):
                 return invocation.value
         elif _or_not(invocation.reserve):
             return invocation.value
@@ -214,7 +217,8 @@ class Memoized(Generic[_P, _R]):
             return invocation.value
         waiting_for = invocation.lead()
         if waiting_for is not None:
-            landed = await asyncio.shield(asyncio.wrap_future(waiting_for))
+            with invocation.session.flights.waiting_for(waiting_for):
+                landed = await asyncio.shield(asyncio.wrap_future(waiting_for.future))
             if _or_not(lambda: invocation.take(landed)):
                 return invocation.value
         elif await asyncio.to_thread(_or_not, invocation.reserve):
@@ -316,7 +320,7 @@ class Memoized(Generic[_P, _R]):
             _log.info("%s is computed each time: %s", self.label, text)
             return
         try:
-            warnings.warn(f"{self.label} is computed each time: {text}", NectarWarning, stacklevel=5)
+            warnings.warn(f"{self.label} is computed each time: {text}", NectarWarning, stacklevel=_depth_of_nectar())
         except NectarWarning as warning:  # where warnings are errors; the program runs all the same
             _log.warning("%s", warning)
 
@@ -356,8 +360,13 @@ class Bound:
         return self.__func__(self.__self__, *args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # asked by copy and pickle, before there is anything to ask
+            raise AttributeError(name)
         found = getattr(self.__func__, name)
         return functools.partial(found, self.__self__) if name in _TAKE_ARGUMENTS else found
+
+    def __reduce__(self) -> Any:
+        return getattr, (self.__self__, self.__name__)
 
     def __repr__(self) -> str:
         return f"<memoised method {self.__func__.label} of {type(self.__self__).__qualname__}>"
@@ -367,26 +376,62 @@ _TAKE_ARGUMENTS: Final = frozenset({"check_call_in_cache", "call_and_shelve", "c
 
 
 class Shelved(Generic[_R]):
-    """A handle to the result of a call: small, picklable, and good for as long as the result is kept."""
+    """A handle to the result of a call. Pickled, it is small: it holds the key of the result, not the arguments."""
 
     def __init__(self, memo: Memoized[..., _R], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self._memo, self._args, self._kwargs = memo, args, kwargs
+        self._memo = memo
+        self._call: tuple[Any, Any] | None = (args, kwargs)
         memo(*args, **kwargs)
+        invocation = memo._peek(args, kwargs)
+        self._keys = invocation.keyed.keys if isinstance(invocation, Invocation) else ()
 
     def get(self) -> _R:
-        """The result; computed again if it was deleted meanwhile."""
-        return self._memo(*self._args, **self._kwargs)
+        """The result; computed again if it was deleted meanwhile, as long as the arguments are at hand."""
+        if self._call is not None:
+            args, kwargs = self._call
+            return self._memo(*args, **kwargs)
+        for entry in self._entries():
+            session = current()
+            opened = session.catalog.open(entry) if session and session.catalog else None
+            if isinstance(opened, Result):
+                return values.restored(opened, None)  # type: ignore[no-any-return]
+        raise UserError(f"the result of {self._memo.label} is no longer kept: call the function again")
 
     def clear(self) -> None:
         """Forgets the result."""
-        invocation = self._memo._peek(self._args, self._kwargs)
-        if isinstance(invocation, Invocation):
-            invocation.session.settle()
-            found = invocation.catalog.index.lookup(invocation.keyed.keys)
-            invocation.catalog.discard(found.values())
+        session = current()
+        if session is not None and session.catalog is not None:
+            session.catalog.discard(self._entries())
+
+    def _entries(self) -> list[Entry]:
+        session = current()
+        if session is None or session.catalog is None:
+            return []
+        session.settle()
+        return list(session.catalog.index.lookup(self._keys).values())
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self._memo, self._keys
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self._memo, self._keys = state
+        self._call = None
 
     def __repr__(self) -> str:
         return f"<shelved result of {self._memo.label}>"
+
+
+def _shape_of(function: Any) -> tuple[int, ...]:
+    """What the parameters of a function hang on, by identity."""
+    return tuple(id(getattr(function, name, None)) for name in ("__code__", "__defaults__", "__kwdefaults__"))
+
+
+def _depth_of_nectar() -> int:
+    """How many frames up the program of the user is, for warnings to point there."""
+    frame, depth = sys._getframe(1), 1
+    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).startswith("nectar."):
+        frame, depth = frame.f_back, depth + 1
+    return depth
 
 
 def _rebuilt(function: Callable[..., Any], options: dict[str, Any]) -> Memoized[..., Any]:

@@ -59,11 +59,11 @@ def snapshot(value: Any, walk: Walk) -> Snapshot:
     return Snapshot(objects.dump(value, reduce).copied(), table=False)
 
 
-def restored(result: Result, walk: Walk) -> Any:
-    """The result of an earlier call, for the same call. Raises StoreFailure if it cannot be made again."""
-    if result.writer == "polars":
+def restored(result: Result, walk: Walk | None) -> Any:
+    """The result of an earlier call, for the same call if there is one. Raises StoreFailure if it cannot be made."""
+    if result.made_by == "polars":
         return result.to_polars()
-    if result.writer == "pyarrow":
+    if result.made_by == "pyarrow":
         return result.to_arrow()
     with _resolving(walk):
         return result.to_object(writable=True)
@@ -119,7 +119,7 @@ class _resolving:  # noqa: N801 - read as a word
 
     __slots__ = ("_token", "_with")
 
-    def __init__(self, walk: Walk) -> None:
+    def __init__(self, walk: Walk | None) -> None:
         self._with = walk
 
     def __enter__(self) -> None:

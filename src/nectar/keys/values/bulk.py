@@ -7,7 +7,6 @@ lets a recheck compare 40 bytes with a fresh hash.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -15,25 +14,15 @@ import blake3
 
 from nectar.keys.atoms import pack
 from nectar.keys.expansion import Buffer, Expansion, sized
+from nectar.keys.hashing import threads_for
 
 PARALLEL_FROM: Final = 1 << 20  # below, starting threads costs more than it saves
-_threads = blake3.blake3.AUTO
-
-
-def _stay_single() -> None:
-    """After a fork the hash function's threads are gone, and waiting for them would never end."""
-    global _threads
-    _threads = 1
-
-
-if hasattr(os, "register_at_fork"):  # systems without fork have no such function
-    os.register_at_fork(after_in_child=_stay_single)
 
 
 def content(buffer: Buffer) -> bytes:
     """Length and digest of one contiguous buffer of single bytes."""
     size = len(buffer)
-    hasher = blake3.blake3(max_threads=_threads if size >= PARALLEL_FROM else 1)
+    hasher = blake3.blake3(max_threads=threads_for(size, PARALLEL_FROM))
     hasher.update(buffer)
     return size.to_bytes(8, "little") + hasher.digest()
 

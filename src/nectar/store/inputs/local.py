@@ -22,6 +22,7 @@ import blake3
 
 from nectar.clock import Clock
 from nectar.keys.expansion import joined
+from nectar.keys.hashing import threads_for
 from nectar.store.inputs import failures
 from nectar.store.inputs.identity import Reading, Seen, Trust, stamp_of
 from nectar.store.inputs.mounts import ASK_BY_OPENING, KEEP_CHANGE_TIME, Mounts
@@ -117,7 +118,7 @@ def _digest(fd: int, expected: int) -> tuple[bytes, int]:
 
     Read and not mapped: a mapped file that is truncated meanwhile ends the process.
     """
-    hasher = blake3.blake3(max_threads=blake3.blake3.AUTO if expected >= _SEVERAL_THREADS_FROM else 1)
+    hasher = blake3.blake3(max_threads=threads_for(expected, _SEVERAL_THREADS_FROM))
     buffer = bytearray(min(_BLOCK, max(expected, 4095) + 1))
     view, size = memoryview(buffer), 0
     with open(fd, "rb", buffering=0, closefd=False) as file:

@@ -1,0 +1,123 @@
+"""Work that nobody waits for: done in order, bounded in memory, waited for at the end, and never in the way."""
+
+import logging
+import threading
+
+import pytest
+
+from nectar.catalog.keeper import Keeper
+
+LIMIT = 10.0
+
+
+@pytest.fixture
+def gate():
+    gate = threading.Event()
+    yield gate
+    gate.set()
+
+
+def test_work_is_done_in_order_in_a_thread_of_its_own():
+    keeper, done = Keeper(), []
+    for number in range(50):
+        keeper.submit(lambda number=number: done.append((number, threading.current_thread().name)))
+    assert keeper.wait(LIMIT)
+    assert done == [(number, "nectar-keeper") for number in range(50)]
+
+
+def test_nothing_to_do_needs_no_thread():
+    before = threading.active_count()
+    keeper = Keeper()
+    assert keeper.wait(0)
+    assert keeper.close(0)
+    assert threading.active_count() == before
+
+
+def test_waiting_ends_when_the_time_is_up(gate):
+    keeper = Keeper()
+    keeper.submit(lambda: gate.wait(LIMIT))
+    assert not keeper.wait(0.01)
+    gate.set()
+    assert keeper.wait(LIMIT)
+
+
+def test_whoever_brings_too_much_does_its_work_first(gate):
+    keeper, threads = Keeper(most_bytes=100), []
+    keeper.submit(lambda: gate.wait(LIMIT), 60)
+    keeper.submit(lambda: threads.append("queued"), 40)
+    keeper.submit(lambda: threads.append(threading.current_thread()), 1)
+    assert threads == [threading.current_thread()], "done at once, by the one who brought it"
+    gate.set()
+    assert keeper.wait(LIMIT)
+    assert threads[1:] == ["queued"]
+
+
+def test_one_piece_may_be_larger_than_the_limit(gate):
+    keeper, threads = Keeper(most_bytes=10), []
+    keeper.submit(lambda: threads.append(threading.current_thread()), 1000)
+    assert keeper.wait(LIMIT)
+    assert threads != [threading.current_thread()]
+    keeper.submit(lambda: threads.append("again"), 1000)
+    assert keeper.wait(LIMIT)
+    assert threads[1] == "again", "its bytes are given back"
+
+
+def test_work_that_fails_stops_nothing(caplog):
+    keeper, done = Keeper(), []
+    keeper.submit(lambda: 1 / 0, 5)
+    keeper.submit(lambda: done.append(1), 5)
+    assert keeper.wait(LIMIT)
+    assert done == [1]
+    assert len(caplog.records) == 1
+    assert keeper._held == 0
+
+
+def test_the_end_waits_but_not_for_ever(gate, caplog):
+    keeper, done = Keeper(), []
+    keeper.submit(lambda: gate.wait(LIMIT))
+    for number in range(3):
+        keeper.submit(lambda number=number: done.append(number))
+    with caplog.at_level(logging.WARNING):
+        assert not keeper.close(0.05)
+    assert "not written" in caplog.text
+    assert "linger" in caplog.text
+    gate.set()
+    assert keeper.wait(LIMIT)
+    assert done == []
+
+
+def test_work_brought_after_the_end_is_done_at_once():
+    keeper, threads = Keeper(), []
+    assert keeper.close(0)
+    keeper.submit(lambda: threads.append(threading.current_thread()))
+    assert threads == [threading.current_thread()]
+
+
+def test_work_may_bring_more_work():
+    keeper, done = Keeper(), []
+    keeper.submit(lambda: keeper.submit(lambda: done.append(1)))
+    assert keeper.close(LIMIT)
+    assert done == [1]
+
+
+def test_many_threads_bring_work():
+    keeper, done = Keeper(most_bytes=10), []
+    threads = [
+        threading.Thread(target=lambda: [keeper.submit(lambda: done.append(1), 3) for _ in range(100)])
+        for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(LIMIT)
+    assert keeper.close(LIMIT)
+    assert len(done) == 800
+    assert keeper._held == 0
+
+
+def test_the_thread_ends_with_the_keeper():
+    keeper = Keeper()
+    keeper.submit(lambda: None)
+    assert keeper.close(LIMIT)
+    keeper._thread.join(LIMIT)
+    assert not keeper._thread.is_alive()

@@ -1,0 +1,215 @@
+"""On, off, for a block, and again: which session is in force, and what it leaves behind."""
+
+import threading
+
+import pytest
+
+import nectar
+from nectar import session
+from nectar.errors import SettingError
+
+
+@nectar.memo
+def double(x):
+    return 2 * x
+
+
+@pytest.fixture(autouse=True)
+def fresh(tmp_path, monkeypatch):
+    """A process in which nothing has been said yet."""
+    monkeypatch.setenv("NECTAR_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("NECTAR_RESERVE", "0")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(session, "_chosen", None)
+    monkeypatch.setattr(session, "_disabled", False)
+    monkeypatch.setattr(session, "_last", nectar.RunReport())
+    yield
+    nectar.disable()
+
+
+def outcomes():
+    return [part.outcome for part in nectar.last_run().parts]
+
+
+def test_without_a_word_it_is_on(tmp_path):
+    assert not (tmp_path / "home").exists()
+    assert str(nectar.last_run()) == "nectar: nothing has run yet"
+    assert [double(1), double(1)] == [2, 2]
+    assert outcomes() == ["reused"]
+    assert (tmp_path / "home").is_dir()
+    assert session.current() is session.current()
+
+
+@pytest.mark.parametrize("value", ["1", "yes", "true", "on"])
+def test_off_by_the_environment(tmp_path, monkeypatch, value):
+    monkeypatch.setenv("NECTAR_OFF", value)
+    assert session.current() is None
+    assert [double(1), double(1)] == [2, 2]
+    assert double.call(1) == 2
+    assert double.check_call_in_cache(1) is False
+    assert double.call_and_shelve(1).get() == 2
+    assert double.clear() == 0
+    assert "off" in double.explain(1)
+    assert outcomes() == []
+    assert not (tmp_path / "home").exists()
+
+
+def test_off_may_be_said_to_be_no(monkeypatch):
+    monkeypatch.setenv("NECTAR_OFF", "0")
+    assert session.current() is not None
+
+
+def test_disable_and_enable(tmp_path):
+    double(1)
+    nectar.disable()
+    assert session.current() is None
+    assert double(1) == 2
+    nectar.enable(home=tmp_path / "other", reserve=0)
+    double(1)
+    assert outcomes() == ["computed"]
+    nectar.enable()
+    double(1)
+    assert outcomes() == ["reused"], "what the first session computed was written"
+    nectar.disable()
+    nectar.disable()
+    nectar.enable(off=True)
+    assert session.current() is None
+
+
+def test_a_block_has_its_own_settings_and_report(tmp_path):
+    double(1)
+    with nectar.reuse(home=tmp_path / "other", reserve=0) as report:
+        assert session.current().settings.home == tmp_path / "other"
+        assert [double(1), double(1), double(2)] == [2, 2, 4]
+        assert [part.outcome for part in report.parts] == ["computed", "reused", "computed"]
+    assert nectar.last_run() is report
+    assert all(part.kept for part in report.parts), "written when the block ends"
+    double(1)
+    assert outcomes() == ["reused"]
+    assert session.current().settings.home == tmp_path / "home"
+
+
+def test_blocks_within_blocks(tmp_path):
+    with nectar.reuse(home=tmp_path / "a", reserve=0) as outer:
+        double(1)
+        with nectar.reuse(off=True):
+            assert session.current() is None
+            assert double(1) == 2
+        with nectar.reuse(home=tmp_path / "b", reserve=0) as inner:
+            double(1)
+        double(1)
+    assert [part.outcome for part in outer.parts] == ["computed", "reused"]
+    assert [part.outcome for part in inner.parts] == ["computed"]
+
+
+def test_a_block_works_where_nectar_is_disabled(tmp_path):
+    nectar.disable()
+    with nectar.reuse() as report:
+        double(1)
+    assert [part.outcome for part in report.parts] == ["computed"]
+    assert session.current() is None
+
+
+def test_a_block_that_ends_with_an_error_leaves_nothing_behind(tmp_path):
+    before = session.current()
+    with pytest.raises(KeyError), nectar.reuse(home=tmp_path / "a", reserve=0):
+        double(1)
+        raise KeyError
+    assert session.current() is before
+    with nectar.reuse(home=tmp_path / "a", reserve=0) as report:
+        double(1)
+    assert [part.outcome for part in report.parts] == ["reused"]
+
+
+def test_wrong_settings_are_the_mistake_of_whoever_gives_them(monkeypatch, caplog):
+    for wrong in ({"budget": "a lot"}, {"colour": "red"}, {"identity": "name"}):
+        with pytest.raises(SettingError):
+            nectar.enable(**wrong)
+        with pytest.raises(SettingError), nectar.reuse(**wrong):
+            pass
+    assert session.current() is not None, "the old session goes on"
+    monkeypatch.setenv("NECTAR_BUDGET", "a lot")
+    monkeypatch.setattr(session, "_chosen", None)
+    assert [double(1), double(1)] == [2, 2]
+    assert len([record for record in caplog.records if "budget" in record.message]) == 1
+
+
+def test_a_run_is_the_outermost_call():
+    @nectar.memo
+    def outer(x):
+        return double(x) + double(x + 1)
+
+    outer(1)
+    assert [part.name.rpartition(".")[2] for part in nectar.last_run().parts] == ["outer", "double", "double"]
+    double(1)
+    assert outcomes() == ["reused"]
+
+
+def test_reports_of_threads_are_their_own():
+    @nectar.memo
+    def outer(x):
+        return x
+
+    thread = threading.Thread(target=lambda: double(5))
+    thread.start()
+    thread.join()
+    assert outcomes() == ["computed"]
+    outer(1)
+    assert [part.name.rpartition(".")[2] for part in nectar.last_run().parts] == ["outer"]
+
+
+def test_totals_of_a_session():
+    double(1)
+    double(1)
+    double(2)
+    totals = session.current().totals
+    assert (totals.parts, totals.reused) == (3, 1)
+
+
+def test_dialects_hook_in_and_out(monkeypatch):
+    told = []
+    monkeypatch.setattr(session, "_hooks", {})
+    session.register_hook("engine", lambda: told.append("in"), lambda: told.append("out"))
+    nectar.enable()
+    nectar.disable()
+    with nectar.reuse():
+        assert told[-1] == "in"
+    assert told == ["in", "out", "in", "out"]
+
+
+def test_settle_waits_for_what_is_being_written(tmp_path):
+    gate = threading.Event()
+    double(1)
+    session.current().keeper.submit(lambda: gate.wait(10))
+    assert not session.current().settle(0.01)
+    gate.set()
+    assert session.current().settle(10)
+
+
+def test_calls_while_the_session_is_replaced(tmp_path):
+    """Threads go on calling while others enable and disable: each call is answered rightly."""
+    stop, wrong = threading.Event(), []
+
+    def call():
+        n = 0
+        while not stop.is_set():
+            n += 1
+            try:
+                if double(n % 20) != 2 * (n % 20):
+                    wrong.append(n)
+            except BaseException as error:
+                wrong.append(error)
+                return
+
+    threads = [threading.Thread(target=call) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for number in range(6):
+        nectar.enable(home=tmp_path / str(number % 2), reserve=0)
+        if number % 3 == 2:
+            nectar.disable()
+    stop.set()
+    for thread in threads:
+        thread.join(20)
+    assert wrong == []
+    assert not any(thread.is_alive() for thread in threads)
