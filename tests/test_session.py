@@ -1,6 +1,8 @@
 """On, off, for a block, and again: which session is in force, and what it leaves behind."""
 
+import sys
 import threading
+import types
 
 import pytest
 
@@ -112,9 +114,8 @@ def test_a_block_works_where_nectar_is_disabled(tmp_path):
 
 def test_a_block_that_ends_with_an_error_leaves_nothing_behind(tmp_path):
     before = session.current()
-    with pytest.raises(KeyError), nectar.reuse(home=tmp_path / "a", reserve=0):
-        double(1)
-        raise KeyError
+    with pytest.raises(ZeroDivisionError), nectar.reuse(home=tmp_path / "a", reserve=0):
+        double(1) / 0
     assert session.current() is before
     with nectar.reuse(home=tmp_path / "a", reserve=0) as report:
         double(1)
@@ -168,8 +169,10 @@ def test_totals_of_a_session():
 
 def test_dialects_hook_in_and_out(monkeypatch):
     told = []
-    monkeypatch.setattr(session, "_hooks", {})
-    session.register_hook("engine", lambda: told.append("in"), lambda: told.append("out"))
+    engine = types.ModuleType("an_engine")
+    engine.install, engine.uninstall = lambda: told.append("in"), lambda: told.append("out")
+    monkeypatch.setitem(sys.modules, "an_engine", engine)
+    monkeypatch.setattr(session, "_DIALECTS", {"json": "an_engine", "a library nobody has": "nothing"})
     nectar.enable()
     nectar.disable()
     with nectar.reuse():

@@ -14,7 +14,7 @@ import socket
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
@@ -137,9 +137,8 @@ _disabled = False
 _block: ContextVar[Session | None] = ContextVar("nectar_session", default=None)
 _blocks: Final[list[Session]] = []  # of all threads, for threads that a block has started
 _last: RunReport = RunReport()
-_hooks: Final[dict[str, tuple[Callable[[], None], Callable[[], None]]]] = {}
-# Modules of dialects that hook into an engine, by the library whose presence they need.
-_DIALECTS: Final[dict[str, str]] = {}
+# Modules of dialects that hook into an engine with install() and uninstall(), by the library they need.
+_DIALECTS: Final[dict[str, str]] = {"polars": "nectar.dialects.polars.engine"}
 
 
 def current() -> Session | None:
@@ -221,24 +220,26 @@ def reuse(**settings: Any) -> Iterator[RunReport]:
         _remember(report)
 
 
-def register_hook(name: str, install: Callable[[], None], uninstall: Callable[[], None]) -> None:
-    """A dialect says how it gets between a program and its engine."""
-    _hooks[name] = (install, uninstall)
-
-
 def _install() -> None:
     from importlib import import_module
 
     for library, module in _DIALECTS.items():
         if library in sys.modules or _is_there(library):
-            import_module(module)
-    for install, _ in _hooks.values():
-        install()
+            _hook(import_module(module), "install")
 
 
 def _uninstall() -> None:
-    for _, uninstall in _hooks.values():
-        uninstall()
+    for module in _DIALECTS.values():
+        if module in sys.modules:
+            _hook(sys.modules[module], "uninstall")
+
+
+def _hook(module: Any, action: str) -> None:
+    """A dialect gets between programs and their engine, or goes; if it cannot, programs run as they would anyway."""
+    try:
+        getattr(module, action)()
+    except Exception:
+        _log.exception("%s: %s failed", module.__name__, action)
 
 
 def _is_there(library: str) -> bool:

@@ -106,7 +106,6 @@ def pauses(actions):
     left = list(actions)
 
     def pause(_):
-        assert len(left) > -1
         pause.count += 1
         assert pause.count < 200, "it waits for ever"
         if left:

@@ -45,7 +45,7 @@ class Flights:
     """The computations of one process."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may come in between and ask as well
         self._flights: dict[bytes, Flight] = {}
         self._waiting: dict[bytes, bytes] = {}  # from the key a computation leads to the key it waits for
 

@@ -105,7 +105,7 @@ class Catalog:
         self._protect = protect
         self._verify: Literal["length", "before"] = verify
         self._job_log = job_log
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may come in between and ask as well
         self._uses: dict[bytes, tuple[int, float]] = {}
         self._counts: dict[bytes, int] = {}
         self._flushed = clock.now()

@@ -267,14 +267,17 @@ print(json.dumps([*told, outcomes(model.predict, 1)]))
 """
     program.write(script=text)
     assert program.told("script") == [
-        [3, "predict computed"], [3, "made computed"], [2, "free computed"], [3, "predict reused"], [7, "predict computed"],
+        [3, "predict computed"], [3, "made computed"], [2, "free computed"],
+        [3, "predict reused"], [7, "predict computed"],
     ]  # fmt: skip
     assert program.told("script") == [
-        [3, "predict reused"], [3, "made reused"], [2, "free reused"], [3, "predict reused"], [7, "predict reused"],
+        [3, "predict reused"], [3, "made reused"], [2, "free reused"],
+        [3, "predict reused"], [7, "predict reused"],
     ]  # fmt: skip
     program.write(script=text.replace("rate = 2", "rate = 3"))
     assert program.told("script") == [
-        [4, "predict computed"], [4, "made computed"], [2, "free reused"], [4, "predict reused"], [8, "predict computed"],
+        [4, "predict computed"], [4, "made computed"], [2, "free reused"],
+        [4, "predict reused"], [8, "predict computed"],
     ]  # fmt: skip
     program.write(script=text.replace("x * self.rate", "x * self.rate * 2"))
     again = program.told("script")

@@ -123,13 +123,13 @@ threads += [threading.Thread(target=lambda at=at: [f((at, n)) for n in range(40)
 for thread in threads: thread.start()
 time.sleep(0.03)
 codes = []
-for number in range(5):
+for number in range(12):
     child = os.fork()
     if child == 0:
         ok = f("slow") == ["slow"] * 1000 and f(number) == [number] * 1000 and f((0, 0)) == [(0, 0)] * 1000
         os._exit(0 if ok else 3)
     codes.append(child)
-    time.sleep(0.01)
+    time.sleep(0.005)
 until = time.monotonic() + 20
 codes = {child: None for child in codes}
 while None in codes.values() and time.monotonic() < until:
@@ -144,7 +144,7 @@ print(json.dumps([list(codes.values()), [thread.is_alive() for thread in threads
 """,
     )
     codes, alive, right = program.told("script")
-    assert codes == [0] * 5
+    assert codes == [0] * 12
     assert alive == [False] * 3
     assert right
 
@@ -186,3 +186,39 @@ def test_a_fork_in_a_test_process(enabled):
     assert f(2) == 4
     assert nectar.last_run().parts[0].outcome == "reused", "the child has kept it"
     assert json.dumps(f(3)) == "6"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs timers with signals")
+def test_calls_within_signal_handlers_and_finalizers(program):
+    """They run in the middle of other calls, in the same thread: they must not wait for a lock it holds."""
+    program.write(
+        module=MODULE.replace('print("computing", x, flush=True)', "pass"),
+        script=SCRIPT
+        + """
+import faulthandler, gc, signal
+faulthandler.dump_traceback_later(10, exit=True)
+wrong, busy = [], []
+
+def beside(*_):
+    if not busy:
+        busy.append(1)
+        if f(1) != [1] * 1000: wrong.append(1)
+        busy.clear()
+
+class Cycle:
+    def __init__(self): self.me = self
+    def __del__(self): beside()
+
+[f(n) for n in range(100)]
+signal.signal(signal.SIGALRM, beside)
+signal.setitimer(signal.ITIMER_REAL, 0.005, 0.005)
+for n in range(4000):
+    Cycle()
+    if f(n % 100) != [n % 100] * 1000: wrong.append(n)
+signal.setitimer(signal.ITIMER_REAL, 0)
+gc.disable()
+faulthandler.cancel_dump_traceback_later()
+print(json.dumps(wrong))
+""",
+    )
+    assert program.told("script") == []

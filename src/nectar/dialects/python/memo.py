@@ -113,7 +113,7 @@ class Memoized(Generic[_P, _R]):
 
     # calling
 
-    def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+    def __call__(self, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         """What the function gives for these arguments; computed only if nobody knows it yet."""
         session = current()
         if session is None:
@@ -247,16 +247,16 @@ class Memoized(Generic[_P, _R]):
 
     # as people know it from joblib
 
-    def check_call_in_cache(self, *args: _P.args, **kwargs: _P.kwargs) -> bool:
+    def check_call_in_cache(self, /, *args: _P.args, **kwargs: _P.kwargs) -> bool:
         """Whether the result of this call is known, so that calling would not compute it."""
         invocation = self._peek(args, kwargs)
         return isinstance(invocation, Invocation) and _or_not(invocation.find)
 
-    def call_and_shelve(self, *args: _P.args, **kwargs: _P.kwargs) -> Shelved[_R]:
+    def call_and_shelve(self, /, *args: _P.args, **kwargs: _P.kwargs) -> Shelved[_R]:
         """A handle to the result, which is computed if nobody knows it yet; `get()` fetches it from the store."""
         return Shelved(self, args, kwargs)
 
-    def call(self, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+    def call(self, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         """What the function gives when it is run now, whatever is known; the new result takes the place of the old."""
         session = current()
         if session is None:
@@ -273,7 +273,7 @@ class Memoized(Generic[_P, _R]):
         program = program_of(self.function, self.extra)
         return catalog.discard(catalog.inquire([program])[program])
 
-    def explain(self, *args: _P.args, **kwargs: _P.kwargs) -> str:
+    def explain(self, /, *args: _P.args, **kwargs: _P.kwargs) -> str:
         """Whether calling would reuse a result, and if not, why; nothing is run."""
         invocation = self._peek(args, kwargs)
         if not isinstance(invocation, Invocation):
@@ -355,7 +355,7 @@ class Bound:
         self.__name__, self.__qualname__ = (getattr(memo, name, memo.label) for name in ("__name__", "__qualname__"))
         self.__doc__, self.__module__ = memo.__doc__, memo.__module__
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """What the method gives for these arguments."""
         return self.__func__(self.__self__, *args, **kwargs)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import io
 import operator
 import sys
 import types
@@ -51,10 +52,8 @@ class Snapshot(NamedTuple):
 
 def snapshot(value: Any, walk: Walk) -> Snapshot:
     """The result of a call as it is now. Raises UserError if it cannot be kept."""
-    if _is_frame(value):
-        return Snapshot(value.clone(), table=True)  # shares its columns, which never change
-    if _is_table(value):
-        return Snapshot(value, table=True)
+    if _is_frame(value) or _is_table(value):
+        return Snapshot(_copied(value), table=True)
     reduce = functools.partial(_reduce, walk)
     return Snapshot(objects.dump(value, reduce).copied(), table=False)
 
@@ -79,6 +78,22 @@ def _is_table(value: Any) -> bool:
     return pyarrow is not None and type(value) is pyarrow.Table
 
 
+def _copied(table: Any) -> Any:
+    """The same frame or table with memory of its own: columns may share theirs with an array that somebody changes."""
+    memory = io.BytesIO()
+    try:
+        if _is_frame(table):
+            table.write_ipc_stream(memory)
+            memory.seek(0)
+            return sys.modules["polars"].read_ipc_stream(memory)
+        ipc: Any = sys.modules["pyarrow"].ipc
+        with ipc.new_stream(memory, table.schema) as writer:
+            writer.write_table(table)
+        return ipc.open_stream(memory.getvalue()).read_all()
+    except Exception as error:  # a column of Python objects, a type that Arrow files do not know
+        raise UserError(f"the table cannot be kept: {type(error).__name__}: {error}") from error
+
+
 # classes and functions of the application
 
 
@@ -88,7 +103,7 @@ def _reduce(walk: Walk, value: Any) -> Any:
     elif isinstance(value, types.FunctionType):
         ours = origin_of_function(value) is APPLICATION
     else:
-        return NotImplemented
+        return _reduce_identity(walk, value)
     if not ours:
         return NotImplemented
     number = walk.number_of(value)
@@ -100,6 +115,24 @@ def _reduce(walk: Walk, value: Any) -> Any:
     return reached, (number, value.__module__, value.__qualname__)
 
 
+def _reduce_identity(walk: Walk, value: Any) -> Any:
+    """An object that is nothing but itself, such as a sentinel, must come back as itself."""
+    kind: Any = type(value)
+    plain = kind.__reduce_ex__ is object.__reduce_ex__ and kind.__reduce__ is object.__reduce__
+    if not plain or kind.__eq__ is not object.__eq__ or getattr(value, "__dict__", None) or _has_slots(kind):
+        return NotImplemented
+    if kind.__init__ is not object.__init__ or (origin_of_class(kind) is APPLICATION and kind is not object):
+        return NotImplemented
+    number = walk.number_of(value)
+    if number is None:
+        raise UserError(f"it holds an object of type {kind.__qualname__} that is nothing but itself")
+    return reached, (number, kind.__module__, kind.__qualname__)
+
+
+def _has_slots(kind: type) -> bool:
+    return any(getattr(base, "__slots__", ()) for base in kind.__mro__)
+
+
 def reached(number: int, module: str, name: str) -> object:
     """A class or function of the application: the one met as the number-th by the walk over the call.
 
@@ -109,7 +142,7 @@ def reached(number: int, module: str, name: str) -> object:
     if walk is None:
         return operator.attrgetter(name)(importlib.import_module(module))
     found = walk.numbered(number)
-    if not isinstance(found, type | types.FunctionType):
+    if found is None:
         raise StoreFailure(f"the result refers to {module}.{name}, which this call does not reach: compute it again")
     return found
 

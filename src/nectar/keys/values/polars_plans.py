@@ -23,7 +23,7 @@ import polars as pl
 from polars.functions import lazy as polars_lazy
 
 from nectar.errors import UnencodableError
-from nectar.keys.expansion import WalkContext
+from nectar.keys.expansion import Expansion, WalkContext
 from nectar.keys.values.bulk import Parts
 from nectar.keys.values.messagepack import Piece, pieces
 from nectar.keys.values.place import HERE
@@ -260,7 +260,7 @@ class _Reader:
         self._holds_parts = False
         self._caches: dict[object, int] = {}
         self._random_rank = False
-        self._unknown = _unknown_kinds()
+        self._unknown = unknown_kinds()
 
     def read(self, data: bytes) -> bool:
         begin = 0
@@ -306,16 +306,16 @@ class _Reader:
         if piece.kind == "int":
             return keys[-2:] == ("IR", "version")
         return piece.kind == "bin" or (
-            piece.kind == "bytes" and (_is_python(keys) or keys[:1] == ("dataframes",) or _looks_pickled(piece.value))
+            piece.kind == "bytes" and (is_python(keys) or keys[:1] == ("dataframes",) or looks_pickled(piece.value))
         )
 
     def _replace(self, piece: Piece) -> None:
         keys, value = piece.keys, piece.value
         if piece.kind == "int":
             self._parts.text("counter")
-        elif _is_python(keys):
+        elif is_python(keys):
             self._holds_parts = True
-            add_callable(self._parts, _unpickled(value, self._what), set())
+            add_callable(self._parts, unpickled(value, self._what), set())
         elif keys[-2:] == ("Cache", "id"):
             self._parts.number(self._caches.setdefault(value, len(self._caches)))
         elif keys[:1] == ("dataframes",) or "Literal" in keys or keys[-2:] == ("Enum", "strings"):
@@ -325,11 +325,29 @@ class _Reader:
             self._fail(f"it holds bytes of an unknown kind under {'.'.join(keys[-3:])}")
 
 
-def _is_python(keys: tuple[str, ...]) -> bool:
+class Callback:
+    """A Python callable as it stands in a plan, Polars' own wrappers around it included."""
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: object) -> None:
+        self.function = function
+
+
+def expand_callback(value: Callback, walk: WalkContext) -> Expansion:
+    """The function of the user, and by name what Polars has wrapped around it."""
+    parts = Parts(Callback)
+    add_callable(parts, value.function, set())
+    return parts.expansion("polars callback")
+
+
+def is_python(keys: tuple[str, ...]) -> bool:
+    """Whether the piece that these keys lead to is a pickled Python function."""
     return any(keys[-len(place) :] == place for place in _PYTHON)
 
 
-def _looks_pickled(value: object) -> bool:
+def looks_pickled(value: object) -> bool:
+    """Whether bytes begin like a function that Polars has pickled."""
     return isinstance(value, bytes) and (value.startswith(_MARK) or (value[0] in (0, 1) and value[3:4] == b"\x80"))
 
 
@@ -348,7 +366,7 @@ def _add_data(parts: Parts, value: Any) -> None:
     parts.raw(value)
 
 
-def _unpickled(value: Any, what: str) -> object:
+def unpickled(value: Any, what: str) -> object:
     """The Python callable that Polars pickled: live if pickle refers to it by name, otherwise a copy of it."""
     start = value.find(b"\x80")
     if start < 0:
@@ -397,7 +415,7 @@ def _holds(outer: types.CodeType, code: types.CodeType) -> bool:
 
 
 @functools.cache
-def _unknown_kinds() -> frozenset[str]:
+def unknown_kinds() -> frozenset[str]:
     """Kinds of expressions and functions that the installed Polars has and this module has not been told about.
 
     Polars names all kinds it knows when it is given one that it does not know.

@@ -13,7 +13,7 @@ from nectar.keys.expansion import Expander, Expansion, WalkContext, always
 from nectar.keys.values.bulk import Parts
 from nectar.keys.values.place import HERE, placed
 from nectar.keys.values.polars_columns import add_frame, add_series, add_type
-from nectar.keys.values.polars_plans import add_expression, add_plan
+from nectar.keys.values.polars_plans import Callback, add_expression, add_plan, expand_callback
 
 
 def expand_frame(value: pl.DataFrame, walk: WalkContext) -> Expansion:
@@ -98,5 +98,6 @@ EXPANDERS: dict[type, Expander] = placed(
         **dict.fromkeys((pl.Expr, selectors.Selector, whenthen.Then, whenthen.ChainedThen), expand_expression),
         pl.LazyFrame: expand_lazy_frame,
         pl.Config: refuse_config,
+        Callback: expand_callback,
     }
 )

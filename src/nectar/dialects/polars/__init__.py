@@ -1,0 +1,1 @@
+"""Polars programs: lazy frames, read and rewritten through the form in which Polars serialises them."""

@@ -1,0 +1,125 @@
+"""What a step of a plan is, without its inputs: canonical bytes, with its Python functions; and why not to cache it.
+
+In: a step. Out: a Content. Law: nothing that could change the result is left out, and nothing else is in it that
+differs between two processes; kinds of steps and expressions that are not known are refused, because they could hide
+an input.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+
+from nectar.dialects.polars.plan import Step
+from nectar.errors import NectarError
+from nectar.keys.outcome import outcome_of
+from nectar.keys.scheme import digest_of
+from nectar.keys.values.polars_plans import (
+    MAP_FUNCTIONS,
+    PLANS,
+    REFUSED_EXPRESSIONS,
+    REFUSED_PLANS,
+    Callback,
+    is_python,
+    looks_pickled,
+    unknown_kinds,
+    unpickled,
+)
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+_DEEPEST: Final = 500
+_KEYS: Final = 4  # of the way to a piece, so many of the last keys tell what it is
+_remembered: dict[bytes, Content] = {}
+_MOST: Final = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """canonical: what the step does. refusals: why its result must not be cached. live: it holds Python functions."""
+
+    canonical: bytes
+    refusals: tuple[str, ...] = ()
+    live: bool = False
+
+
+def content_of(step: Step) -> Content:
+    """The content of a step that is no source."""
+    try:
+        raw = _encode([step.kind, step.body])
+        known = _remembered.get(raw)
+        if known is not None:
+            return known
+        found = _Reader(step).read()
+    except RecursionError:
+        return Content(b"", ("it is nested too deeply",))
+    if not found.live:  # functions may change without their names changing
+        if len(_remembered) >= _MOST:
+            _remembered.clear()
+        _remembered[raw] = found
+    return found
+
+
+@dataclass(slots=True)
+class _Reader:
+    step: Step
+    refusals: list[str] = field(default_factory=list)
+    functions: list[bytes] = field(default_factory=list)
+    live: bool = False
+    unknown: frozenset[str] = field(default_factory=unknown_kinds)
+
+    def read(self) -> Content:
+        kind = self.step.kind
+        if kind not in PLANS:
+            return Content(b"", (REFUSED_PLANS.get(kind, f"it has a step of the kind {kind}, which is not known"),))
+        if kind == "MapFunction":
+            self._check_function(self.step.body.get("function"))
+        body = {} if kind == "Cache" else self._rewritten(self.step.body, (kind,))
+        canonical = digest_of(_encode([kind, body]) + b"".join(self.functions))
+        return Content(canonical, tuple(dict.fromkeys(self.refusals)), self.live)
+
+    def _check_function(self, function: Any) -> None:
+        name = next(iter(function)) if isinstance(function, dict) else str(function)
+        if name not in MAP_FUNCTIONS:
+            self.refusals.append(f"it has a step of the kind {name}, which is not known")
+
+    def _rewritten(self, value: Any, keys: tuple[str, ...]) -> Any:
+        """The value with Python functions replaced by their numbers; they are fingerprinted on their own."""
+        if isinstance(value, dict):
+            return {name: self._entry(str(name), inner, keys) for name, inner in value.items()}
+        if isinstance(value, list):
+            if is_python(keys) and value and all(type(each) is int for each in value):
+                return self._function(bytes(value))
+            return [self._rewritten(inner, keys) for inner in value]
+        if isinstance(value, bytes) and (is_python(keys) or looks_pickled(value)):
+            return self._function(value)
+        if isinstance(value, str) and value in self.unknown and keys[-2:] == ("Function", "function"):
+            self.refusals.append(f"it uses the function {value}, which is not known")
+        return value
+
+    def _entry(self, name: str, value: Any, keys: tuple[str, ...]) -> Any:
+        if name in REFUSED_EXPRESSIONS:
+            self.refusals.append(REFUSED_EXPRESSIONS[name])
+        elif name in self.unknown:
+            self.refusals.append(f"it has a part of the kind {name}, which is not known")
+        elif name == "seed" and value is None and not self._is_plain_rank(keys):
+            self.refusals.append("it draws random numbers without a seed")
+        return self._rewritten(value, (*keys[-_KEYS:], name))
+
+    def _is_plain_rank(self, keys: tuple[str, ...]) -> bool:
+        return keys[-1:] == ("Rank",) and b"Random" not in _encode(self.step.body)
+
+    def _function(self, pickled: bytes) -> Any:
+        self.live = True
+        try:
+            outcome = outcome_of(Callback(unpickled(pickled, "a Polars plan")))
+        except NectarError as error:
+            self.refusals.append(str(error))
+            return None
+        except Exception as error:  # pickles of others may raise anything
+            self.refusals.append(f"its Python function cannot be read: {type(error).__name__}: {error}")
+            return None
+        self.refusals += [str(refusal) for refusal in outcome.refusals]
+        self.functions.append(outcome.digest)
+        return {"python": len(self.functions)}

@@ -1,0 +1,294 @@
+"""Nectar as an engine of Polars: it wraps another one, and hands it what is left to compute."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterable
+from typing import Any, Final
+
+import polars as pl
+from polars._utils.async_ import _AioDataFrameResult, _GeventDataFrameResult
+from polars.lazyframe import engine_config
+from polars.lazyframe.query_result import SingleNodeQueryResult
+
+from nectar.dialects.polars.query import Query, computed, keep, prepared
+from nectar.errors import NectarError
+from nectar.report.run import Part, RunReport
+from nectar.session import Session, current, running
+
+_log: Final = logging.getLogger("nectar.polars")
+
+
+class PolarsEngine(pl.Engine):
+    """An engine that reuses what is known, and lets another engine compute the rest.
+
+    inner: the engine that computes: its name, or an engine of Polars. Use it for one query
+    (`lf.collect(engine=nectar.PolarsEngine())`), or for all of them through `nectar.enable()`.
+    """
+
+    def __init__(self, inner: str | pl.Engine = "auto") -> None:
+        self.inner: Any = _plain_engine(inner)
+
+    @property
+    def name(self) -> str:
+        """As Polars shows it."""
+        return f"nectar over {self.inner.name}"
+
+    @property
+    def plan_engine(self) -> str:
+        """The engine whose plans are shown."""
+        return str(self.inner.plan_engine)
+
+    def __repr__(self) -> str:
+        return f"PolarsEngine({self.inner!r})"
+
+    # frames
+
+    def collect(
+        self, lf: pl.LazyFrame, *, optimizations: Any, background: bool = False, post_opt_callback: Any = None
+    ) -> Any:
+        """The frame of a query."""
+        options = {"optimizations": optimizations}
+        if background:
+            rewritten, query = self._rewritten(lf)
+            try:
+                return self.inner.collect(rewritten, background=True, **options)
+            finally:
+                _let_go_later(query)
+        session = current()
+        if session is None or post_opt_callback is not None:
+            return self.inner.collect(lf, post_opt_callback=post_opt_callback, **options)
+        with running() as report:
+            return self._collect(session, report, lf, options)
+
+    def _collect(self, session: Session, report: RunReport, lf: pl.LazyFrame, options: dict[str, Any]) -> pl.DataFrame:
+        begun = time.perf_counter()
+        query = _prepared(session, lf)
+        if isinstance(query, str):
+            return self._plainly(session, report, lf, options, query)
+        try:
+            known = query.result()
+            if known is not None:
+                _tell_hits(session, report, query, time.perf_counter() - begun)
+                return known
+            return self._compute(session, report, query, lf, options)
+        finally:
+            query.close()
+
+    def _plainly(
+        self, session: Session, report: RunReport, lf: pl.LazyFrame, options: dict[str, Any], reason: str
+    ) -> pl.DataFrame:
+        part = report.add(Part("query", "uncacheable", explain=lambda: reason))
+        begun = time.perf_counter()
+        try:
+            return self.inner.collect(lf, **options)  # type: ignore[no-any-return]
+        finally:
+            part.seconds = time.perf_counter() - begun
+            session.totals.count(part)
+
+    def _compute(
+        self, session: Session, report: RunReport, query: Query, lf: pl.LazyFrame, options: dict[str, Any]
+    ) -> pl.DataFrame:
+        part = Part(query.root.text, key=query.root.key.hex())
+        if query.root.refusal:
+            part.outcome, reason = "uncacheable", query.root.refusal
+            part.explain = lambda: reason
+        begun = time.perf_counter()
+        frame = self._run(query, lf, options)
+        part.seconds = time.perf_counter() - begun
+        _tell_hits(session, report, query, 0.0)
+        report.add(part)
+        session.totals.count(part)
+        try:
+            keep(query, query.keyed.program.root, frame, part.seconds, part)
+        except Exception:
+            _log.exception("the result could not be kept")
+        return frame
+
+    def _run(self, query: Query, lf: pl.LazyFrame, options: dict[str, Any]) -> pl.DataFrame:
+        """The result; if the rewritten query fails, whatever the query itself does."""
+        if query.known or query.choice.keep:
+            try:
+                return computed(query, lambda frame: self.inner.collect(frame, **options))
+            except Exception as error:
+                _log.info("the query runs as it is: with known parts it failed: %s", error)
+        return self.inner.collect(lf, **options)  # type: ignore[no-any-return]
+
+    def execute(self, lf: pl.LazyFrame, *, optimizations: Any) -> Any:
+        """The frame of a query, as Polars wraps it."""
+        return SingleNodeQueryResult(self.collect(lf, optimizations=optimizations))
+
+    def collect_all(self, lfs: Iterable[pl.LazyFrame], *, optimizations: Any) -> list[pl.DataFrame]:
+        """The frames of several queries; those that are not known are computed together."""
+        frames = list(lfs)
+        session = current()
+        if session is None:
+            return self.inner.collect_all(frames, optimizations=optimizations)  # type: ignore[no-any-return]
+        with running() as report:
+            return self._collect_all(session, report, frames, optimizations)
+
+    def _collect_all(
+        self, session: Session, report: RunReport, lfs: list[pl.LazyFrame], optimizations: Any
+    ) -> list[pl.DataFrame]:
+        queries = [_prepared(session, lf) for lf in lfs]
+        done: dict[int, pl.DataFrame] = {}
+        for at, query in enumerate(queries):
+            known = query.result() if isinstance(query, Query) else None
+            if isinstance(query, Query) and known is not None:
+                _tell_hits(session, report, query, 0.0)
+                done[at] = known
+        left = [at for at in range(len(lfs)) if at not in done]
+        begun = time.perf_counter()
+        results = self.inner.collect_all([lfs[at] for at in left], optimizations=optimizations) if left else []
+        share = (time.perf_counter() - begun) / max(1, len(left))
+        for at, frame in zip(left, results, strict=True):
+            done[at] = frame
+            self._keep_one(session, report, queries[at], frame, share)
+        for query in queries:
+            if isinstance(query, Query):
+                query.close()
+        return [done[at] for at in range(len(lfs))]
+
+    def _keep_one(
+        self, session: Session, report: RunReport, query: Query | str, frame: pl.DataFrame, seconds: float
+    ) -> None:
+        if isinstance(query, str):
+            reason = query
+            part = report.add(Part("query", "uncacheable", seconds, explain=lambda: reason))
+        else:
+            part = report.add(Part(query.root.text, seconds=seconds, key=query.root.key.hex()))
+            try:
+                keep(query, query.keyed.program.root, frame, seconds, part)
+            except Exception:
+                _log.exception("the result could not be kept")
+        session.totals.count(part)
+
+    # in the background
+
+    def collect_async(self, lf: pl.LazyFrame, *, optimizations: Any, gevent: bool = False) -> Any:
+        """The frame of a query, to be awaited."""
+        result: Any = _GeventDataFrameResult() if gevent else _AioDataFrameResult()
+        _in_thread(lambda: self.collect(lf, optimizations=optimizations)._df, result._callback)
+        return result
+
+    def collect_all_async(self, lfs: Iterable[pl.LazyFrame], *, optimizations: Any, gevent: bool = False) -> Any:
+        """The frames of several queries, to be awaited."""
+        result: Any = _GeventDataFrameResult() if gevent else _AioDataFrameResult()
+        frames = list(lfs)
+        _in_thread(
+            lambda: [frame._df for frame in self.collect_all(frames, optimizations=optimizations)], result._callback_all
+        )
+        return result
+
+    def collect_batches(self, lf: pl.LazyFrame, **options: Any) -> Any:
+        """The result in batches."""
+        rewritten, query = self._rewritten(lf)
+        _let_go_later(query)
+        return self.inner.collect_batches(rewritten, **options)
+
+    # sinks
+
+    def sink_parquet(self, lf: pl.LazyFrame, path: Any, **options: Any) -> None:
+        """Writes the result of a query as Parquet."""
+        self._sink("sink_parquet", lf, path, options)
+
+    def sink_ipc(self, lf: pl.LazyFrame, path: Any, **options: Any) -> None:
+        """Writes the result of a query as an Arrow file."""
+        self._sink("sink_ipc", lf, path, options)
+
+    def sink_csv(self, lf: pl.LazyFrame, path: Any, **options: Any) -> None:
+        """Writes the result of a query as CSV."""
+        self._sink("sink_csv", lf, path, options)
+
+    def sink_ndjson(self, lf: pl.LazyFrame, path: Any, **options: Any) -> None:
+        """Writes the result of a query as newline-delimited JSON."""
+        self._sink("sink_ndjson", lf, path, options)
+
+    def sink_batches(self, lf: pl.LazyFrame, function: Any, **options: Any) -> None:
+        """Hands the result of a query to a function, batch by batch."""
+        self._sink("sink_batches", lf, function, options)
+
+    def _sink(self, method: str, lf: pl.LazyFrame, target: Any, options: dict[str, Any]) -> None:
+        rewritten, query = self._rewritten(lf)
+        try:
+            getattr(self.inner, method)(rewritten, target, **options)
+        finally:
+            if query is not None:
+                query.close()
+
+    def _rewritten(self, lf: pl.LazyFrame) -> tuple[pl.LazyFrame, Query | None]:
+        """The query with its known parts as sources, or as it is."""
+        session = current()
+        query = None if session is None else _prepared(session, lf)
+        if not isinstance(query, Query):
+            return lf, None
+        rewritten = query.rewritten()
+        return (lf, query) if rewritten is None else (rewritten, query)
+
+
+def _plain_engine(inner: str | pl.Engine) -> Any:
+    if isinstance(inner, PolarsEngine):
+        return inner.inner
+    if isinstance(inner, pl.Engine):
+        return inner
+    found = engine_config._engine_from_name(inner)  # type: ignore[arg-type]
+    return found.inner if isinstance(found, PolarsEngine) else found
+
+
+def _prepared(session: Session, lf: pl.LazyFrame) -> Query | str:
+    try:
+        return prepared(session, lf)
+    except NectarError as error:
+        return str(error)
+    except Exception as error:  # also what Polars says of a plan that cannot be written down, or is wrong
+        _log.debug("the query runs as it is", exc_info=True)
+        return f"its plan cannot be read: {type(error).__name__}: {error}"
+
+
+def _tell_hits(session: Session, report: RunReport, query: Query, seconds: float) -> None:
+    for number, entry in query.entries.items():
+        if number in query.choice.hits:
+            node = query.keyed.program.nodes[number]
+            part = report.add(Part(node.text, "reused", seconds, entry.seconds, entry.size, key=entry.key.hex()))
+            session.totals.count(part)
+
+
+def _in_thread(work: Any, callback: Any) -> None:
+    def run() -> None:
+        try:
+            found = work()
+        except Exception as error:
+            found = error
+        callback(found)
+
+    threading.Thread(target=run, name="nectar-collect", daemon=True).start()
+
+
+def _let_go_later(query: Query | None) -> None:
+    """The plan is still going to run: what it reads has to stay, and nobody says when it is done."""
+
+
+# all queries
+
+
+_replaced: Final[dict[str, Any]] = {}
+
+
+def install() -> None:
+    """From now on every query runs through Nectar, whichever engine of Polars it names."""
+    if _replaced:
+        return
+    by_name: Any = engine_config._ENGINE_BY_NAME
+    for name, engine in list(by_name.items()):
+        _replaced[name] = engine
+        by_name[name] = PolarsEngine(engine)
+
+
+def uninstall() -> None:
+    """From now on queries run as plain Polars."""
+    by_name: Any = engine_config._ENGINE_BY_NAME
+    for name, engine in _replaced.items():
+        by_name[name] = engine
+    _replaced.clear()

@@ -1,0 +1,171 @@
+"""From a plan to a program: every step with its fingerprint, its keys, and what speaks against caching it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import polars as pl
+
+from nectar.dialects.polars.behaviour import columns_named, group_names, is_breaker, order_of
+from nectar.dialects.polars.content import content_of
+from nectar.dialects.polars.plan import Plan, Step
+from nectar.dialects.polars.scans import Source, source_of
+from nectar.errors import InputFailure
+from nectar.keys.expansion import joined
+from nectar.keys.scheme import digest_of
+from nectar.program.tree import Node, Program
+from nectar.store.inputs.identify import Inputs
+from nectar.store.inputs.identity import Identity
+
+_SOURCES: Final = frozenset({"Scan", "DataFrameScan"})
+
+
+@dataclass(frozen=True, slots=True)
+class Keyed:
+    """A plan as a program.
+
+    step_of: for each node the step it stands for; the first, if several are the same. node_of: for each step its node,
+    or -1 if the root does not need it. sources: of each scan, the files it read and their identities.
+    """
+
+    plan: Plan
+    program: Program
+    step_of: tuple[int, ...]
+    node_of: tuple[int, ...]
+    sources: tuple[tuple[int, Source, tuple[Identity, ...]], ...]
+
+    def steps_of(self, node: int) -> list[int]:
+        """All steps that are the same computation as a node."""
+        return [step for step, each in enumerate(self.node_of) if each == node]
+
+    @property
+    def identities(self) -> list[Identity]:
+        """Of all files, those of several scans several times."""
+        return [identity for _, _, found in self.sources for identity in found]
+
+
+def keyed(plan: Plan, inputs: Inputs) -> Keyed:
+    """The program of a plan as its inputs are now."""
+    return _Keying(plan, inputs).run()
+
+
+class _Keying:
+    def __init__(self, plan: Plan, inputs: Inputs) -> None:
+        self._plan = plan
+        self._inputs = inputs
+        self._frame = joined("polars", pl.__version__, plan.header)
+        self._nodes: list[Node] = []
+        self._steps: list[int] = []
+        self._by_key: dict[bytes, int] = {}
+        self._node_of: list[int] = []
+        self._sources: list[tuple[int, Source, tuple[Identity, ...]]] = []
+
+    def run(self) -> Keyed:
+        for number, step in enumerate(self._plan.steps):
+            node = self._source(number) if step.kind in _SOURCES else self._step(number, step)
+            self._node_of.append(self._add(node, number))
+        nodes = self._in_order(self._node_of[-1])
+        return Keyed(self._plan, Program(tuple(nodes)), tuple(self._steps), tuple(self._node_of), tuple(self._sources))
+
+    def _add(self, node: Node, number: int) -> int:
+        """The number of a node; one that is the same computation as another is that other."""
+        known = None if node.refusal else self._by_key.get(node.key)
+        if known is not None:
+            return known
+        self._nodes.append(node)
+        self._steps.append(number)
+        if not node.refusal:
+            self._by_key[node.key] = len(self._nodes) - 1
+        return len(self._nodes) - 1
+
+    def _in_order(self, root: int) -> list[Node]:
+        """The nodes the root is made from; the root stands last."""
+        needed = sorted(Program(tuple(self._nodes)).below(root))
+        new = {old: at for at, old in enumerate(needed)}
+        self._steps = [self._steps[old] for old in needed]
+        self._node_of = [new.get(old, -1) for old in self._node_of]
+        return [_moved(self._nodes[old], tuple(new[source] for source in self._nodes[old].inputs)) for old in needed]
+
+    def _source(self, number: int) -> Node:
+        text = _text(self._plan.steps[number])
+        source = source_of(self._plan, number)
+        if source.refusals:
+            return self._refused(text, (), source.refusals[0])
+        try:
+            identities = tuple(self._inputs.identify(source.files))
+        except InputFailure as failure:
+            return self._refused(text, (), str(failure))
+        self._sources.append((number, source, identities))
+        names = [identity.names for identity in identities]
+        program = digest_of(self._frame + joined("source", source.canonical))
+        keys = [digest_of(program + b"".join(each[at] for each in names)) for at in (0, -1)]
+        return Node(text, (), program, tuple(dict.fromkeys(keys)), order_of(self._plan.steps[number]), is_input=True)
+
+    def _step(self, number: int, step: Step) -> Node:
+        inputs = tuple(self._node_of[source] for source in step.inputs)
+        below = [self._nodes[source] for source in inputs]
+        content = content_of(step)
+        refusals = [*content.refusals, *(node.refusal for node in below if node.refusal)]
+        text = _text(step)
+        if refusals:
+            return self._refused(text, inputs, refusals[0])
+        program = digest_of(self._frame + joined("step", content.canonical, *(node.program for node in below)))
+        keys = [
+            digest_of(self._frame + joined("key", content.canonical, *(node.keys[at] for node in below)))
+            for at in (0, -1)
+        ]
+        return Node(
+            text, inputs, program, tuple(dict.fromkeys(keys)), order_of(step),
+            breaker=is_breaker(step) and not self._is_pushed_into(number, step),
+        )  # fmt: skip
+
+    def _is_pushed_into(self, number: int, step: Step) -> bool:
+        """Whether a filter above may be done before the groups are made, so that keeping all groups would cost more."""
+        names = group_names(step)
+        for above in self._plan.steps[number + 1 :]:
+            if above.kind != "Filter":
+                continue
+            read = columns_named(above.body["predicate"])
+            if names is None or read is None or read & names:
+                return True
+        return False
+
+    def _refused(self, text: str, inputs: tuple[int, ...], reason: str) -> Node:
+        unique = digest_of(joined("refused", str(len(self._nodes))))
+        return Node(text, inputs, unique, (unique,), refusal=reason)
+
+
+def _moved(node: Node, inputs: tuple[int, ...]) -> Node:
+    return Node(node.text, inputs, node.program, node.keys, node.order, node.refusal, node.breaker, node.is_input)
+
+
+_VERBS: Final = {
+    "HStack": "with_columns", "GroupBy": "group_by", "Distinct": "unique", "MapFunction": "", "Union": "concat",
+    "HConcat": "concat horizontally", "DataFrameScan": "frame in memory",
+}  # fmt: skip
+
+
+def _text(step: Step) -> str:
+    """A step in a few words."""
+    if step.kind == "Scan":
+        return f"scan {next(iter(step.body['scan_type'])).lower()} {_paths(step)}"
+    if step.kind == "MapFunction":
+        function = step.body["function"]
+        return _words(next(iter(function)) if isinstance(function, dict) else str(function))
+    text = _VERBS.get(step.kind) or _words(step.kind)
+    if step.kind == "GroupBy":
+        names = group_names(step)
+        return f"{text} {', '.join(sorted(names))}" if names else text
+    return text
+
+
+def _paths(step: Step) -> str:
+    sources: Any = step.body["sources"]
+    paths = [str(path.get("inner", path)) for path in sources.get("Paths", ())] if isinstance(sources, dict) else []
+    shown = paths[0].rpartition("/")[2] if paths else "bytes"
+    return shown if len(paths) < 2 else f"{shown} and {len(paths) - 1} more"
+
+
+def _words(kind: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in kind).lstrip("_")

@@ -1,0 +1,210 @@
+"""A lazy frame taken apart into its steps, and put together again with some of them replaced.
+
+In: a LazyFrame. Out: a Plan: steps in an order in which inputs come first. Polars writes a plan as a list of slots that
+refer to each other by number; some steps (concat) hold their inputs in place. Slots that are not changed are written
+back byte for byte.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+import polars as pl
+
+HEADER: Final = 79  # bytes before the slots: a word, the version, the hash of the format
+_INPUTS: Final = ("input", "input_left", "input_right")
+_SEVERAL: Final = "inputs"
+
+
+class _Slot(msgspec.Struct):
+    value: msgspec.Raw
+    version: int
+
+
+class _Reference(msgspec.Struct):
+    idx: int
+    version: int
+
+
+class _Arena(msgspec.Struct):
+    root: _Reference
+    dataframes: list[msgspec.Raw]
+    dsl_plans: list[_Slot]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step. kind: as Polars calls it. body: its content, inputs left out. inputs: numbers of other steps."""
+
+    kind: str
+    body: dict[str, Any]
+    inputs: tuple[int, ...]
+
+
+class Plan:
+    """The steps of a lazy frame; the last is the root."""
+
+    def __init__(self, data: bytes) -> None:
+        self.header = data[:HEADER]
+        self._arena = msgspec.msgpack.decode(data[HEADER:], type=_Arena)
+        self.steps: list[Step] = []
+        self._bodies: list[Any] = []  # of the whole step, as Polars has it
+        self._number_of_slot: dict[int, int] = {}
+        self._collect(self._arena.root.idx)
+
+    @classmethod
+    def of(cls, frame: pl.LazyFrame) -> Plan:
+        """The plan of a lazy frame."""
+        return cls(frame.serialize())
+
+    @property
+    def root(self) -> int:
+        """The number of the root."""
+        return len(self.steps) - 1
+
+    @property
+    def frames(self) -> list[bytes]:
+        """The data frames in the plan, as Polars serialises them; the first is a placeholder."""
+        return [bytes(raw) for raw in self._arena.dataframes]
+
+    # reading
+
+    def _collect(self, root: int) -> None:
+        """Reads all slots below the root, without recursion: plans may be thousands of steps deep."""
+        pending = [root]
+        while pending:
+            slot = pending[-1]
+            if slot in self._number_of_slot:
+                pending.pop()
+                continue
+            body = msgspec.msgpack.decode(self._arena.dsl_plans[slot].value)
+            missing = [each for each in _references(body) if each not in self._number_of_slot]
+            if missing:
+                pending.extend(missing)
+                continue
+            pending.pop()
+            self._number_of_slot[slot] = self._add(body)
+
+    def _add(self, body: Any) -> int:
+        """Adds a step whose references have numbers already, and the steps it holds in place; its number."""
+        kind, content = _unwrapped(body)
+        inputs = [self._number_of(each) for each in _inputs_of(content)]
+        rest = {name: value for name, value in content.items() if name not in _INPUTS and name != _SEVERAL}
+        self.steps.append(Step(kind, rest, tuple(inputs)))
+        self._bodies.append(body)
+        return len(self.steps) - 1
+
+    def _number_of(self, source: Any) -> int:
+        return self._number_of_slot[source["idx"]] if _is_reference(source) else self._add(source)
+
+    # writing
+
+    def frame(self, number: int, replaced: Mapping[int, pl.LazyFrame] = {}) -> pl.LazyFrame:
+        """The lazy frame that ends with a step, some steps replaced by others."""
+        if number in replaced:
+            return replaced[number]
+        writer = _Writer(self, replaced)
+        return pl.LazyFrame.deserialize(io.BytesIO(writer.written(number)))
+
+    def slots(self) -> dict[int, int]:
+        """From the number of a step to the slot it stands in."""
+        return {number: slot for slot, number in self._number_of_slot.items()}
+
+
+class _Writer:
+    """Writes one plan: slots of its own, in the order of steps."""
+
+    def __init__(self, plan: Plan, replaced: Mapping[int, pl.LazyFrame]) -> None:
+        self._plan = plan
+        self._replaced = replaced
+        self._slots: list[_Slot] = [plan._arena.dsl_plans[0]]  # the first is a placeholder, as Polars has it
+        self._at: dict[int, int] = {}
+        self._kept = plan.slots()
+
+    def written(self, root: int) -> bytes:
+        """The plan that ends with a step."""
+        for number in self._needed(root):
+            self._slots.append(_Slot(self._value(number), 1))
+            self._at[number] = len(self._slots) - 1
+        arena = _Arena(_Reference(self._at[root], 1), self._plan._arena.dataframes, self._slots)
+        return self._plan.header + msgspec.msgpack.encode(arena)
+
+    def _needed(self, root: int) -> list[int]:
+        """Steps to be written, inputs first."""
+        seen = {root}
+        pending = [root]
+        while pending:
+            number = pending.pop()
+            for source in () if number in self._replaced else self._plan.steps[number].inputs:
+                if source not in seen:
+                    seen.add(source)
+                    pending.append(source)
+        return sorted(seen)
+
+    def _value(self, number: int) -> msgspec.Raw:
+        return msgspec.Raw(msgspec.msgpack.encode(self._body(number)))
+
+    def _body(self, number: int) -> Any:
+        """A step as Polars has it: its inputs as references, but steps in place where Polars wants them so."""
+        frame = self._replaced.get(number)
+        if frame is not None:
+            return _single_slot(frame)
+        step = self._plan.steps[number]
+        sources = iter(step.inputs)
+        content: dict[str, Any] = {}
+        for name, value in _unwrapped(self._plan._bodies[number])[1].items():
+            if name in _INPUTS:
+                content[name] = {"idx": self._at[next(sources)], "version": 1}
+            elif name == _SEVERAL:
+                content[name] = [self._body(next(sources)) for _ in value]
+            else:
+                content[name] = value
+        return {step.kind: content}
+
+
+def _single_slot(frame: pl.LazyFrame) -> msgspec.Raw:
+    """The only slot of a lazy frame that is nothing but a source."""
+    arena = msgspec.msgpack.decode(frame.serialize()[HEADER:], type=_Arena)
+    return arena.dsl_plans[arena.root.idx].value
+
+
+def _unwrapped(body: Any) -> tuple[str, dict[str, Any]]:
+    """Kind and content of a step. What Polars has resolved before is taken as the step it was resolved from."""
+    while True:
+        ((kind, content),) = body.items() if isinstance(body, dict) else ((str(body), {}),)
+        if kind == "IR":
+            body = content["dsl"]
+            continue
+        return kind, content if isinstance(content, dict) else {"": content}
+
+
+def _inputs_of(content: dict[str, Any]) -> list[Any]:
+    """References and steps in place, in the order of the content."""
+    found = []
+    for name, value in content.items():
+        if name in _INPUTS:
+            found.append(value)
+        elif name == _SEVERAL:
+            found.extend(value)
+    return found
+
+
+def _references(body: Any) -> list[int]:
+    """Slots that a step refers to, those of the steps it holds in place included."""
+    found: list[int] = []
+    pending = [body]
+    while pending:
+        current = pending.pop()
+        if _is_reference(current):
+            found.append(current["idx"])
+            continue
+        pending.extend(_inputs_of(_unwrapped(current)[1]))
+    return found
+
+
+def _is_reference(value: Any) -> bool:
+    return isinstance(value, dict) and value.keys() == {"idx", "version"}

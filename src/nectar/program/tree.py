@@ -1,0 +1,102 @@
+"""A program: operators over operators over inputs, each with its fingerprints.
+
+Dialects make programs from what people write; planning (rewrite/) decides on them; nobody runs them. Nodes stand in an
+order in which inputs come before those who use them. Two nodes with the same key are the same computation, and a
+program has it once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What an operator has to do with the order of rows.
+
+    scrambles: the order of its output is not determined. carries: the order of its input shows in its output.
+    sensitive: which rows or values it gives depends on the order of its input.
+    """
+
+    scrambles: bool = False
+    carries: bool = True
+    sensitive: bool = False
+
+
+ROW_WISE = Order()
+AGGREGATE = Order(scrambles=True, carries=False)
+POSITIONAL = Order(sensitive=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One operator.
+
+    text: what it does, for people. inputs: numbers of the nodes it reads. program: fingerprint without the identities
+    of what is read. keys: with them, the best first; a result may be found under any. refusal: why its result must
+    not be kept or reused; empty if it may. breaker: nothing that is done above it could have been done below it, so
+    that keeping its result costs nobody anything.
+    """
+
+    text: str
+    inputs: tuple[int, ...]
+    program: bytes
+    keys: tuple[bytes, ...]
+    order: Order = ROW_WISE
+    refusal: str = ""
+    breaker: bool = False
+    is_input: bool = False
+
+    @property
+    def key(self) -> bytes:
+        """Where a new result is kept."""
+        return self.keys[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Nodes, inputs first; the last is the root."""
+
+    nodes: tuple[Node, ...]
+    users: tuple[tuple[int, ...], ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        users: list[list[int]] = [[] for _ in self.nodes]
+        for number, node in enumerate(self.nodes):
+            for source in node.inputs:
+                users[source].append(number)
+        object.__setattr__(self, "users", tuple(map(tuple, users)))
+
+    @property
+    def root(self) -> int:
+        """The number of the root."""
+        return len(self.nodes) - 1
+
+    def below(self, number: int) -> Iterator[int]:
+        """A node and everything it is made from, each once."""
+        seen = {number}
+        pending = [number]
+        while pending:
+            current = pending.pop()
+            yield current
+            for source in self.nodes[current].inputs:
+                if source not in seen:
+                    seen.add(source)
+                    pending.append(source)
+
+    def reaches_root_without(self, number: int, avoided: int) -> bool:
+        """Whether something that a node gives gets into the result by a way that does not lead through another."""
+        if number == avoided:
+            return False
+        seen = {number}
+        pending = [number]
+        while pending:
+            current = pending.pop()
+            if current == self.root:
+                return True
+            for user in self.users[current]:
+                if user != avoided and user not in seen:
+                    seen.add(user)
+                    pending.append(user)
+        return False
