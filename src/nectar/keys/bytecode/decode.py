@@ -21,13 +21,9 @@ CACHES: Final[list[int]] = [
 NAMES: Final[list[str]] = list(dis.opname[:256])
 
 
-class Instruction(NamedTuple):
-    """One instruction: where it starts, what it is, its argument, and where the next one starts."""
-
-    offset: int
-    name: str
-    arg: int
-    after: int
+# One instruction: where it starts, what it is, its argument, and where the next one starts. A plain tuple, since there
+# are more of these than of anything else.
+Instruction = tuple[int, str, int, int]
 
 
 class Protected(NamedTuple):
@@ -43,6 +39,7 @@ class Protected(NamedTuple):
 def instructions(code: types.CodeType) -> list[Instruction]:
     """The instructions of code, in order."""
     raw = code.co_code
+    caches, names = CACHES, NAMES
     found = []
     at, start, extended, size = 0, 0, 0, len(raw)
     while at < size:
@@ -51,8 +48,8 @@ def instructions(code: types.CodeType) -> list[Instruction]:
         if op == _EXTENDED:
             extended = arg << 8
             continue
-        after = at + 2 * CACHES[op]
-        found.append(Instruction(start, NAMES[op], arg, after))
+        after = at + 2 * caches[op]
+        found.append((start, names[op], arg, after))
         at = start = after
         extended = 0
     return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dis
 import types
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from nectar.keys.bytecode.decode import Instruction, Protected, exception_table, instructions
@@ -31,13 +31,13 @@ class Block:
     """Straight-line code: its instructions, where control goes next, and who handles what it raises."""
 
     start: int
-    body: list[Instruction] = field(default_factory=list)
-    successors: list[int] = field(default_factory=list)  # offsets; for a branch: fall through, then jump
+    body: list[Instruction]
+    successors: list[int]  # offsets; for a branch: fall through, then jump
     handler: Protected | None = None
 
     def can_raise(self) -> bool:
         """Whether any instruction here could raise."""
-        return any(instruction.name not in _SILENT for instruction in self.body)
+        return any(name not in _SILENT for _, name, _, _ in self.body)
 
 
 def _direction(name: str) -> int:
@@ -50,35 +50,33 @@ def _direction(name: str) -> int:
 JUMPS: Final = {name: _direction(name) for name in dis.opmap if _direction(name)}
 
 
-def target_of(instruction: Instruction) -> int | None:
-    """Where instruction may jump to, or None."""
-    direction = JUMPS.get(instruction.name)
-    return None if direction is None else instruction.after + 2 * direction * instruction.arg
+_JUMPING: Final = frozenset(dis.opmap[name] for name in JUMPS)
 
 
 def blocks_of(code: types.CodeType) -> dict[int, Block]:
     """The blocks of code reachable from its start, by offset of their first instruction."""
     found = instructions(code)
-    rows = exception_table(code)
-    if not rows and not any(each.name in JUMPS for each in found):
+    if not code.co_exceptiontable and _JUMPING.isdisjoint(code.co_code[::2]):
         return {0: Block(0, found, [])}
-    rows = _without_reraisers(rows, found)
+    rows = exception_table(code)
+    if rows:
+        rows = _without_reraisers(rows, found)
     blocks = _split(found, rows)
     return {start: blocks[start] for start in sorted(_reachable(blocks))}
 
 
 def _without_reraisers(rows: list[Protected], found: list[Instruction]) -> list[Protected]:
     """Rows with handlers that do more than raising again; what those raise again is handled where they stand."""
-    by_offset = {instruction.offset: at for at, instruction in enumerate(found)}
+    by_offset = {instruction[0]: at for at, instruction in enumerate(found)}
 
     def raising(row: Protected) -> int | None:
         """Where the handler of a row raises again, if that is all it does."""
         at = by_offset[row.target]
         steps = found[at : at + 3]
-        names = [(each.name, each.arg) for each in steps]
+        names = [(name, arg) for _, name, arg, _ in steps]
         if names[:2] == [("PUSH_EXC_INFO", 0), ("RERAISE", 0)]:
-            return steps[1].offset
-        return steps[2].offset if names == [("COPY", 3), ("POP_EXCEPT", 0), ("RERAISE", 1)] else None
+            return steps[1][0]
+        return steps[2][0] if names == [("COPY", 3), ("POP_EXCEPT", 0), ("RERAISE", 1)] else None
 
     def effective(row: Protected) -> Protected | None:
         seen: set[int] = set()
@@ -97,33 +95,29 @@ def _without_reraisers(rows: list[Protected], found: list[Instruction]) -> list[
 
 def _split(found: list[Instruction], rows: list[Protected]) -> dict[int, Block]:
     leaders = {0}
-    for instruction in found:
-        target = target_of(instruction)
-        if target is not None:
-            leaders.update((target, instruction.after))
-        elif instruction.name in ENDS:
-            leaders.add(instruction.after)
+    leaving: dict[int, list[int]] = {found[-1][0]: []}  # where control goes from instructions it does not go on from
+    for offset, name, arg, after in found:
+        direction = JUMPS.get(name)
+        if direction is not None:
+            target = after + 2 * direction * arg
+            leaving[offset] = [target] if name in GOTO else [after, target]
+            leaders.add(target)
+            leaders.add(after)
+        elif name in ENDS:
+            leaving[offset] = []
+            leaders.add(after)
     for row in rows:
         leaders.update((row.start, row.end, row.target))
-    blocks: dict[int, Block] = {}
-    current = Block(0)
+    bodies: dict[int, list[Instruction]] = {}
     for instruction in found:
-        if instruction.offset in leaders:
-            if blocks and not _closed(current):
-                current.successors.append(instruction.offset)
-            current = blocks[instruction.offset] = Block(
-                instruction.offset, handler=_innermost(rows, instruction.offset)
-            )
-        current.body.append(instruction)
-        target = target_of(instruction)
-        if target is not None:
-            current.successors = [target] if instruction.name in GOTO else [instruction.after, target]
-    return blocks
-
-
-def _closed(block: Block) -> bool:
-    last = block.body[-1]
-    return last.name in ENDS or target_of(last) is not None
+        offset = instruction[0]
+        if offset in leaders:
+            body = bodies[offset] = []
+        body.append(instruction)
+    return {
+        start: Block(start, body, leaving.get(body[-1][0], [body[-1][3]]), _innermost(rows, start))
+        for start, body in bodies.items()
+    }
 
 
 def _innermost(rows: list[Protected], offset: int) -> Protected | None:

@@ -11,19 +11,17 @@ loads and stores in order; all others are values.
 
 from __future__ import annotations
 
-import inspect
 import types
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from nectar.keys.bytecode.decode import Instruction, Protected
-from nectar.keys.bytecode.flow import GOTO, JUMPS, NOTHING, Block, blocks_of
+from nectar.keys.bytecode.decode import Protected, parameter_names
+from nectar.keys.bytecode.flow import NOTHING, Block, blocks_of
 from nectar.keys.bytecode.operation import (
     CAUGHT,
     CELL,
-    CELLS,
     CONST,
     FREE,
-    GLOBAL,
     MERGE,
     NULL,
     PARAM,
@@ -71,45 +69,7 @@ class Symbolic(NamedTuple):
     incoming: dict[int, list[tuple[int, int]]]  # block -> (predecessor, number of its exit)
 
 
-# Instructions that only take operands from the stack and put results back: name -> (pops, pushes) given the argument.
-_PLAIN: Final[dict[str, tuple[int, int]]] = {
-    "UNARY_POSITIVE": (1, 1), "UNARY_NEGATIVE": (1, 1), "UNARY_NOT": (1, 1), "UNARY_INVERT": (1, 1),
-    "BINARY_SUBSCR": (2, 1), "STORE_SUBSCR": (3, 0), "DELETE_SUBSCR": (2, 0),
-    "GET_ITER": (1, 1), "GET_AITER": (1, 1), "GET_YIELD_FROM_ITER": (1, 1),
-    "LIST_TO_TUPLE": (1, 1), "ASYNC_GEN_WRAP": (1, 1), "YIELD_VALUE": (1, 1), "PREP_RERAISE_STAR": (2, 1),
-    "LOAD_BUILD_CLASS": (0, 1), "LOAD_ASSERTION_ERROR": (0, 1), "SETUP_ANNOTATIONS": (0, 0), "LOAD_LOCALS": (0, 1),
-    "POP_EXCEPT": (1, 0), "BEFORE_WITH": (1, 2), "BEFORE_ASYNC_WITH": (1, 2), "END_ASYNC_FOR": (2, 0),
-    "CHECK_EG_MATCH": (2, 2), "CLEANUP_THROW": (3, 2), "FORMAT_SIMPLE": (1, 1), "FORMAT_WITH_SPEC": (2, 1),
-}  # fmt: skip
-_WITH_ARGUMENT: Final[dict[str, tuple[int, int]]] = {
-    "BINARY_OP": (2, 1), "IS_OP": (2, 1), "CONTAINS_OP": (2, 1), "CONVERT_VALUE": (1, 1), "GET_AWAITABLE": (1, 1),
-    "CALL_INTRINSIC_1": (1, 1), "CALL_INTRINSIC_2": (2, 1), "MATCH_CLASS": (3, 1),
-}  # fmt: skip
-# Instructions that look at a value and leave it: how many values they look at; each pushes one.
-_PEEKS: Final = {"GET_LEN": 1, "MATCH_MAPPING": 1, "MATCH_SEQUENCE": 1, "MATCH_KEYS": 2, "GET_ANEXT": 1}
-_BUILDS: Final = {"BUILD_TUPLE", "BUILD_LIST", "BUILD_SET", "BUILD_STRING", "BUILD_SLICE"}
-_WITHOUT_EFFECT: Final = {"BUILD_TUPLE", "BUILD_LIST", "BUILD_SLICE", "BUILD_STRING"}
-# Instructions that add to a collection further down the stack.
-_ADDS: Final = {
-    "LIST_APPEND": 1,
-    "LIST_EXTEND": 1,
-    "SET_ADD": 1,
-    "SET_UPDATE": 1,
-    "DICT_UPDATE": 1,
-    "DICT_MERGE": 1,
-    "MAP_ADD": 2,
-}
-_TAKEN: Final[dict[str, tuple[int, int, bool]]] = {
-    **{name: (*effect, False) for name, effect in _PLAIN.items()},
-    **{name: (*effect, True) for name, effect in _WITH_ARGUMENT.items()},
-}
 _KEEPING: Final = {"JUMP_IF_FALSE_OR_POP", "JUMP_IF_TRUE_OR_POP"}  # these leave the value on the stack when they jump
-_TAKEN_WHEN: Final = (
-    ("IF_NOT_NONE", "some"), ("IF_NONE", "none"), ("IF_TRUE", "true"), ("IF_FALSE", "false"),
-    ("IF_TRUE_OR_POP", "true"), ("IF_FALSE_OR_POP", "false"),
-)  # fmt: skip
-_NAMED_LOADS: Final = {"LOAD_NAME", "LOAD_CLASSDEREF"}
-_NAMED_STORES: Final = {"STORE_NAME", "STORE_GLOBAL", "STORE_ATTR", "DELETE_NAME", "DELETE_GLOBAL", "DELETE_ATTR"}
 
 
 def run(code: types.CodeType) -> Symbolic:
@@ -128,16 +88,14 @@ class Machine:
         self.blocks = blocks_of(code)
         self.handlers = {row.target: row for block in self.blocks.values() if (row := block.handler) is not None}
         self.done: dict[int, Straight] = {}
-        self.parameters = (
-            code.co_argcount
-            + code.co_kwonlyargcount
-            + bool(code.co_flags & inspect.CO_VARARGS)
-            + bool(code.co_flags & inspect.CO_VARKEYWORDS)
-        )
-        self.variables = code.co_varnames + tuple(name for name in code.co_cellvars if name not in code.co_varnames)
-        self.cells = frozenset(code.co_cellvars)
-        self.stored = self._stored_locals() if len(self.blocks) > 1 else frozenset()  # only merges ask
-        self.slots = self._slots()
+        self.parameters = len(parameter_names(code))
+        self.variables = code.co_varnames
+        self.cells = code.co_cellvars
+        if self.cells:
+            self.variables += tuple(name for name in self.cells if name not in code.co_varnames)
+        branches = len(self.blocks) > 1  # without, nothing asks for the following
+        self.stored = self._stored_locals() if branches else frozenset()
+        self.slots = self._slots() if branches else frozenset()
         self.stack: list[int] = []
         self.locals: list[int] = []
         self.operations: list[Operation] = []
@@ -196,8 +154,9 @@ class Machine:
     def _stored_locals(self) -> frozenset[int]:
         stored: set[int] = set()
         for block in self.blocks.values():
-            for each in block.body:
-                stored.update(_stores(each))
+            for _, name, arg, _ in block.body:
+                if name in _STORES:
+                    stored.update(_STORES[name](arg))
         return frozenset(stored)
 
     def _slots(self) -> frozenset[int]:
@@ -216,8 +175,9 @@ class Machine:
             pending.extend(block.successors)
             if block.handler is not None:
                 pending.append(block.handler.target)
-            for each in block.body:
-                loaded.update(_loads(each))
+            for _, name, arg, _ in block.body:
+                if name in _LOADS:
+                    loaded.update(_LOADS[name](arg))
         return frozenset(index for index in loaded & self.stored if not self._is_cell(index))
 
     def initial_locals(self) -> list[int]:
@@ -250,8 +210,10 @@ class Machine:
 
     def run(self) -> Symbolic:
         """All blocks, each after those that lead to it where that is possible."""
-        order = _reverse_postorder(self.blocks)
-        incoming = self._incoming()
+        if len(self.blocks) == 1:
+            order, incoming = [0], self._incoming()
+        else:
+            order, incoming = _reverse_postorder(self.blocks), self._incoming()
         for start in order:
             self.done[start] = self._block(self.blocks[start], incoming[start])
         return Symbolic(self.code, self.kinds, self.data, self.done, incoming)
@@ -270,13 +232,14 @@ class Machine:
         row = block.handler
         handler = None if row is None else (row.target, tuple(self.stack[: row.depth]))
         ending = ("goto", -1)
-        for instruction in block.body:
-            if instruction.name in NOTHING:
+        for offset, name, arg, _ in block.body:
+            rule = RULES.get(name)
+            if rule is None:
+                if name not in NOTHING:
+                    raise UnknownInstruction(name)
                 continue
-            self.offset = instruction.offset
-            ended = self._step(instruction)
-            if ended is not None:
-                ending = ended
+            self.offset = offset
+            ending = rule(self, arg) or ending
         return Straight(
             block.start, merges, self.operations, ending, self._exits(block, ending), list(self.locals), handler
         )
@@ -334,7 +297,7 @@ class Machine:
     def _exits(self, block: Block, ending: tuple[str, int]) -> list[Exit]:
         stack = tuple(self.stack)
         kind, value = ending
-        if block.body[-1].name in _KEEPING:
+        if block.body[-1][1] in _KEEPING:
             return [Exit(block.successors[0], stack), Exit(block.successors[1], (*stack, value))]
         if kind == "next":
             after = stack[:-1] if not SINCE_312 else (*stack, self.leaf(NULL, None))
@@ -344,73 +307,9 @@ class Machine:
             return [Exit(block.successors[0], (*stack, value)), Exit(block.successors[1], after)]
         return [Exit(target, stack) for target in block.successors]
 
-    # instructions
+    # variables shared with other functions, and calls
 
-    def _step(self, instruction: Instruction) -> tuple[str, int] | None:
-        name, arg = instruction.name, instruction.arg
-        rule = RULES.get(name)
-        if rule is not None:
-            return rule(self, arg)
-        taken = _TAKEN.get(name)
-        if taken is not None:
-            pops, pushes, with_argument = taken
-            self._push_results(name, arg if with_argument else None, self.pop(pops), pushes)
-            return None
-        return self._rare_step(name, arg)
-
-    def _rare_step(self, name: str, arg: int) -> tuple[str, int] | None:
-        if name in GOTO:
-            return "goto", -1
-        if name in JUMPS:
-            return self._branch(name)
-        if name in _BUILDS:
-            self._build(name, arg)
-        elif name in _PEEKS:
-            self.stack.append(self.operate(name, None, tuple(self.stack[-_PEEKS[name] :])))
-        elif name in _ADDS:
-            added = self.pop(_ADDS[name])
-            self.operate(name, None, (self.stack[-arg], *added), 0)
-        elif name in _NAMED_LOADS:
-            self._load_name(name, arg)
-        elif name in _NAMED_STORES:
-            pops = {"STORE_ATTR": 2, "DELETE_ATTR": 1, "STORE_NAME": 1, "STORE_GLOBAL": 1}.get(name, 0)
-            self.operate(name, self.code.co_names[arg], self.pop(pops), 0)
-        else:
-            raise UnknownInstruction(name)
-        return None
-
-    def _push_results(self, name: str, arg: object, operands: tuple[int, ...], pushes: int) -> None:
-        first = self.operate(name, arg, operands, pushes)
-        self.stack.extend(range(first, first + pushes))
-
-    def _branch(self, name: str) -> tuple[str, int]:
-        """Conditional jumps, as Straight.ending tells them."""
-        if name == "FOR_ITER":
-            return "next", self.operate("FOR_ITER", None, (self.stack[-1],))
-        if name == "SEND":
-            (sent,) = self.pop(1)
-            return "send", self.operate("SEND", None, (self.stack[-1], sent))
-        (value,) = self.pop(1)
-        for ending, taken in _TAKEN_WHEN:
-            if name.endswith(ending):
-                return taken, value
-        raise UnknownInstruction(name)
-
-    def _build(self, name: str, arg: int) -> None:
-        operands = self.pop(arg)
-        if name == "BUILD_TUPLE" and operands and all(self.kinds[value] in (CELL, FREE) for value in operands):
-            self.stack.append(self.leaf(CELLS, operands))
-            return
-        self.stack.append(self.operate(name, None, operands, droppable=name in _WITHOUT_EFFECT))
-
-    def _load_name(self, name: str, arg: int) -> None:
-        if name == "LOAD_NAME":
-            label = self.code.co_names[arg]
-            self.stack.append(self.operate("LOAD_NAME", label, (self.leaf(GLOBAL, label),)))
-        else:
-            self.stack.append(self.operate("LOAD_CLASSDEREF", self._variable(arg), (self.dereference(arg),)))
-
-    def _variable(self, arg: int) -> str:
+    def variable(self, arg: int) -> str:
         """The name of the cell or free variable number arg."""
         return (*self.variables, *self.code.co_freevars)[arg]
 
@@ -443,22 +342,34 @@ class Machine:
         self.keywords = ()
 
 
-def _loads(instruction: Instruction) -> tuple[int, ...]:
-    name, arg = instruction.name, instruction.arg
-    if name in ("LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_AND_CLEAR", "DELETE_FAST"):
-        return (arg,)
-    if name == "LOAD_FAST_LOAD_FAST":
-        return (arg >> 4, arg & 15)
-    return (arg & 15,) if name == "STORE_FAST_LOAD_FAST" else ()
+def _one(arg: int) -> tuple[int, ...]:
+    return (arg,)
 
 
-def _stores(instruction: Instruction) -> tuple[int, ...]:
-    name, arg = instruction.name, instruction.arg
-    if name in ("STORE_FAST", "STORE_FAST_MAYBE_NULL", "DELETE_FAST", "LOAD_FAST_AND_CLEAR"):
-        return (arg,)
-    if name == "STORE_FAST_STORE_FAST":
-        return (arg >> 4, arg & 15)
-    return (arg >> 4,) if name == "STORE_FAST_LOAD_FAST" else ()
+def _two(arg: int) -> tuple[int, ...]:
+    return arg >> 4, arg & 15
+
+
+def _first(arg: int) -> tuple[int, ...]:
+    return (arg >> 4,)
+
+
+def _second(arg: int) -> tuple[int, ...]:
+    return (arg & 15,)
+
+
+# Which locals instructions load and store, given their argument.
+_Locals = dict[str, Callable[[int], tuple[int, ...]]]
+_LOADS: Final[_Locals] = {
+    **dict.fromkeys(("LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_AND_CLEAR", "DELETE_FAST"), _one),
+    "LOAD_FAST_LOAD_FAST": _two,
+    "STORE_FAST_LOAD_FAST": _second,
+}
+_STORES: Final[_Locals] = {
+    **dict.fromkeys(("STORE_FAST", "STORE_FAST_MAYBE_NULL", "DELETE_FAST", "LOAD_FAST_AND_CLEAR"), _one),
+    "STORE_FAST_STORE_FAST": _two,
+    "STORE_FAST_LOAD_FAST": _first,
+}
 
 
 def _reverse_postorder(blocks: dict[int, Block]) -> list[int]:

@@ -11,12 +11,13 @@ of every type, up to frame introspection and the moment at which unused objects 
 from __future__ import annotations
 
 import types
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from nectar.keys.bytecode import symbolic
 from nectar.keys.bytecode.operation import CAUGHT, CONST, FREE, UNBOUND, Operation
-from nectar.keys.bytecode.symbolic import Straight, Symbolic
+from nectar.keys.bytecode.symbolic import Symbolic
 from nectar.keys.expansion import sized
 
 RETURN: Final = -1
@@ -109,53 +110,69 @@ def _head(operation: Operation) -> bytes:
     return head
 
 
+_Ways = tuple[str, int, tuple[Edge, ...]]  # how control leaves a block: the test, the value tested, the edges
+_TESTS: Final = {"true": "truth", "false": "truth", "some": "none"}  # what is tested, by what the jump is taken for
+
+
 class _Shaper:
+    """Brings the blocks of code with branches into the form of a template."""
+
     def __init__(self, run: Symbolic) -> None:
         self.run = run
-        self.alias: dict[int, int] = {}
         self.brought = self._brought()
-        self._drop_trivial_merges()
+        self.alias = self._trivial_merges()
+        self.merges = {
+            start: [merge for merge, _ in block.merges if merge in self.brought] for start, block in run.blocks.items()
+        }
         self.maybe_unbound = self._maybe_unbound()
-        self.operations = {start: self._kept(block) for start, block in run.blocks.items()}
-        self.uses = self._count_uses()
+        self.operations = {start: self._kept(block.operations) for start, block in run.blocks.items()}
+        self.uses: Counter[int] | None = None
         self.slots: dict[int, int] = {}
 
     # merges
 
     def _brought(self) -> dict[int, list[int]]:
         """What each predecessor brings to each merge."""
-        brought: dict[int, list[int]] = {}
-        for start, block in self.run.blocks.items():
-            for merge, (kind, at) in block.merges:
-                brought[merge] = [
-                    self.run.blocks[before].exits[number].stack[at]
-                    if kind == "stack"
-                    else self.run.blocks[before].locals[at]
-                    for before, number in self.run.incoming[start]
-                ]
-        return brought
+        blocks = self.run.blocks
+        return {
+            merge: [
+                blocks[before].exits[number].stack[at] if kind == "stack" else blocks[before].locals[at]
+                for before, number in self.run.incoming[start]
+            ]
+            for start, block in blocks.items()
+            for merge, (kind, at) in block.merges
+        }
 
-    def real(self, value: int) -> int:
-        """The value that value is a copy of."""
-        alias = self.alias
-        while value in alias:
-            value = alias[value]
-        return value
+    def _trivial_merges(self) -> dict[int, int]:
+        """Merges to which every predecessor brings the same value, with that value; they are forgotten."""
+        alias: dict[int, int] = {}
 
-    def _drop_trivial_merges(self) -> None:
+        def real(value: int) -> int:
+            while value in alias:
+                value = alias[value]
+            return value
+
         changed = bool(self.brought)
         while changed:
             changed = False
             for merge, values in list(self.brought.items()):
-                others = {self.real(value) for value in values} - {merge}
+                others = set(map(real, values)) - {merge}
                 if len(others) == 1:
-                    self.alias[merge] = others.pop()
+                    alias[merge] = others.pop()
                     del self.brought[merge]
                     changed = True
+        return {merge: real(merge) for merge in alias}
+
+    def real(self, value: int) -> int:
+        """The value that value is a copy of."""
+        return self.alias.get(value, value)
+
+    def _real_values(self, values: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(map(self.real, values)) if self.alias else values
 
     def _maybe_unbound(self) -> set[int]:
         found = {value for value, kind in enumerate(self.run.kinds) if kind == UNBOUND}
-        changed = bool(found)
+        changed = bool(found and self.brought)
         while changed:
             more = {
                 merge for merge, values in self.brought.items()
@@ -167,50 +184,49 @@ class _Shaper:
 
     # operations
 
-    def _kept(self, block: Straight) -> list[Operation]:
+    def _kept(self, operations: list[Operation]) -> list[Operation]:
         kept = []
-        for operation in block.operations:
-            operands = tuple(map(self.real, operation.operands)) if self.alias else operation.operands
+        for operation in operations:
+            operands = self._real_values(operation.operands)
             if operation.name != "CHECK_BOUND" or operands[0] in self.maybe_unbound:
                 kept.append(operation if operands == operation.operands else operation._replace(operands=operands))
         return kept
 
-    def _count_uses(self) -> dict[int, int]:
-        uses: dict[int, int] = {}
+    def _is_only_returned(self, merge: int) -> bool:
+        """Whether nothing but one return takes what meets in a merge."""
+        if self.uses is None:
+            self.uses = self._count_uses()
+        return self.uses[merge] == 1
+
+    def _count_uses(self) -> Counter[int]:
+        values: list[int] = []
         for start, block in self.run.blocks.items():
-            values = [value for operation in self.operations[start] for value in operation.operands]
+            for operation in self.operations[start]:
+                values.extend(operation.operands)
             values.append(self.real(block.ending[1]))
             if block.handler is not None:
                 values.extend(map(self.real, block.handler[1]))
-            for value in values:
-                uses[value] = uses.get(value, 0) + 1
-        for values in self.brought.values():
-            for value in map(self.real, values):
-                uses[value] = uses.get(value, 0) + 1
-        return uses
+        for brought in self.brought.values():
+            values.extend(map(self.real, brought))
+        return Counter(values)
 
     # edges
 
-    def _own_merges(self, start: int) -> list[int]:
-        return [merge for merge, _ in self.run.blocks[start].merges if merge in self.brought]
-
     def _edge(self, start: int, number: int) -> Edge:
         """The exit of a block, followed through blocks that do nothing."""
+        blocks = self.run.blocks
         seen = {start}
         while True:
-            target = self.run.blocks[start].exits[number].target
-            values = self._carried(start, number, target)
-            block = self.run.blocks[target]
-            kind, returned = block.ending
+            target = blocks[start].exits[number].target
+            merges = self.merges[target]
+            values = self._carried(start, number, target) if merges else ()
+            kind, returned = blocks[target].ending
             if self.operations[target] or target in seen:
                 return Edge(target, values)
-            merges = self._own_merges(target)
-            if (
-                kind == "return"
-                and all(self.uses[merge] == 1 for merge in merges if merge == self.real(returned))
-                and (not merges or merges == [self.real(returned)])
-            ):
-                return Edge(RETURN, values or (self.real(returned),))
+            if kind == "return":
+                returned = self.real(returned)
+                if not merges or (merges == [returned] and self._is_only_returned(returned)):
+                    return Edge(RETURN, values or (returned,))
             if kind != "goto" or merges:
                 return Edge(target, values)
             seen.add(target)
@@ -218,7 +234,7 @@ class _Shaper:
 
     def _carried(self, start: int, number: int, target: int) -> tuple[int, ...]:
         at = self.run.incoming[target].index((start, number))
-        return tuple(self.real(self.brought[merge][at]) for merge in self._own_merges(target))
+        return tuple(self.real(self.brought[merge][at]) for merge in self.merges[target])
 
     # assembly
 
@@ -230,24 +246,28 @@ class _Shaper:
         used = self._used(edges, chains, order)
         numbers = {start: at for at, start in enumerate(order)}
         blocks = tuple(self._assemble(start, chains[start], edges, numbers, used) for start in order)
-        for value, kind in enumerate(self.run.kinds):
-            if kind == CAUGHT:  # from where the handler lies to its number
-                start, at = self.run.data[value]
-                self.run.data[value] = (numbers.get(start, -1), at)
+        if CAUGHT in self.run.kinds:
+            self._number_handlers(numbers)
         return blocks
 
-    def _edges(self, start: int) -> tuple[str, int, tuple[Edge, ...]]:
+    def _number_handlers(self, numbers: dict[int, int]) -> None:
+        """What handlers catch is told by the number of the handler from now on, not by where it lies."""
+        for value, kind in enumerate(self.run.kinds):
+            if kind == CAUGHT:
+                start, at = self.run.data[value]
+                self.run.data[value] = (numbers.get(start, -1), at)
+
+    def _edges(self, start: int) -> _Ways:
         block = self.run.blocks[start]
         kind, value = block.ending
+        if kind == "return":
+            return "goto", -1, (Edge(RETURN, (self.real(value),)),)
         found = [self._edge(start, number) for number in range(len(block.exits))]
         if kind in ("true", "none"):
             found.reverse()
-        test = {"true": "truth", "false": "truth", "none": "none", "some": "none"}.get(kind, kind)
-        if kind == "return":
-            return "goto", -1, (Edge(RETURN, (self.real(value),)),)
-        return test, self.real(value) if value >= 0 else -1, tuple(found)
+        return _TESTS.get(kind, kind), self.real(value) if value >= 0 else -1, tuple(found)
 
-    def _chains(self, edges: dict[int, tuple[str, int, tuple[Edge, ...]]]) -> dict[int, list[int]]:
+    def _chains(self, edges: dict[int, _Ways]) -> dict[int, list[int]]:
         """Runs of blocks that always follow one another under the same handler, by their first."""
         entered: dict[int, int] = {}
         for _, _, ways in edges.values():
@@ -262,7 +282,7 @@ class _Shaper:
                 if test != "goto" or len(ways) != 1 or ways[0].target == RETURN:
                     break
                 after = ways[0].target
-                alone = entered[after] == 1 and after not in handlers and after != 0 and not self._own_merges(after)
+                alone = entered[after] == 1 and after not in handlers and after != 0 and not self.merges[after]
                 if not alone or after in chain or not self._same_handler(start, after):
                     break
                 chain.append(after)
@@ -273,9 +293,9 @@ class _Shaper:
         one, other = self.run.blocks[start].handler, self.run.blocks[after].handler
         if one is None or other is None:
             return one is other
-        return one[0] == other[0] and tuple(map(self.real, one[1])) == tuple(map(self.real, other[1]))
+        return one[0] == other[0] and self._real_values(one[1]) == self._real_values(other[1])
 
-    def _order(self, edges: dict[int, tuple[str, int, tuple[Edge, ...]]], chains: dict[int, list[int]]) -> list[int]:
+    def _order(self, edges: dict[int, _Ways], chains: dict[int, list[int]]) -> list[int]:
         order: list[int] = []
         seen: set[int] = set()
         pending = [0]
@@ -291,9 +311,7 @@ class _Shaper:
             pending.extend(edge.target for edge in reversed(edges[chains[start][-1]][2]))
         return order
 
-    def _used(
-        self, edges: dict[int, tuple[str, int, tuple[Edge, ...]]], chains: dict[int, list[int]], order: list[int]
-    ) -> set[int]:
+    def _used(self, edges: dict[int, _Ways], chains: dict[int, list[int]], order: list[int]) -> set[int]:
         """Values that matter: used by an effect, a test or a result, or by a value that matters."""
         needs: dict[int, list[int]] = {}
         pending: list[int] = []
@@ -312,7 +330,7 @@ class _Shaper:
                 if edge.target == RETURN:
                     pending.extend(edge.values)
                 else:
-                    for merge, brought in zip(self._own_merges(edge.target), edge.values, strict=True):
+                    for merge, brought in zip(self.merges[edge.target], edge.values, strict=True):
                         needs.setdefault(merge, []).append(brought)
         used: set[int] = set()
         while pending:
@@ -323,7 +341,7 @@ class _Shaper:
         return used
 
     def _assemble(
-        self, start: int, chain: list[int], edges: dict[int, tuple[str, int, tuple[Edge, ...]]],
+        self, start: int, chain: list[int], edges: dict[int, _Ways],
         numbers: dict[int, int], used: set[int],
     ) -> Block:  # fmt: skip
         operations = [
@@ -335,14 +353,14 @@ class _Shaper:
         test, value, ways = edges[chain[-1]]
         handler = self.run.blocks[start].handler
         return Block(
-            tuple(merge for merge in self._own_merges(start) if merge in used),
+            tuple(merge for merge in self.merges[start] if merge in used),
             tuple(operations),
             _heads(operations),
             test,
             value,
             tuple(self._number_edge(edge, numbers, used) for edge in ways),
             None if handler is None else numbers[handler[0]],
-            () if handler is None else tuple(map(self.real, handler[1])),
+            () if handler is None else self._real_values(handler[1]),
         )
 
     def _renumber_slot(self, operation: Operation) -> Operation:
@@ -353,7 +371,7 @@ class _Shaper:
     def _number_edge(self, edge: Edge, numbers: dict[int, int], used: set[int]) -> Edge:
         if edge.target == RETURN:
             return edge
-        pairs = zip(self._own_merges(edge.target), edge.values, strict=True)
+        pairs = zip(self.merges[edge.target], edge.values, strict=True)
         return Edge(numbers[edge.target], tuple(value for merge, value in pairs if merge in used))
 
 
