@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from nectar.keys.features import Features
     from nectar.model.refusal import Refusal
 
 Buffer = bytes | bytearray | memoryview
@@ -46,7 +47,7 @@ class Expansion(NamedTuple):
 class WalkContext(Protocol):
     """What an expander may ask of the walk it takes part in."""
 
-    observed: frozenset[str]
+    observed: Features
     examined: dict[tuple[int, bool], Any]  # reports about functions, see purity/analysis.py
 
     def observe(self, feature: str) -> None:

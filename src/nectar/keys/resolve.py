@@ -33,13 +33,13 @@ from nectar.keys.bytecode.operation import (
 )
 from nectar.keys.bytecode.template import RETURN, Block, Template, template_of
 from nectar.keys.expansion import joined, sized
+from nectar.keys.features import Features
 from nectar.keys.folding import FOLDS, MISSING, GlobalsView
 
 SIGNATURE_FLAGS: Final = (
     inspect.CO_VARARGS | inspect.CO_VARKEYWORDS | inspect.CO_GENERATOR | inspect.CO_COROUTINE
     | inspect.CO_ITERABLE_COROUTINE | inspect.CO_ASYNC_GENERATOR
 )  # fmt: skip
-REBINDS: Final = "rebinds "  # with a name behind it: a feature of programs that assign to a global or captured variable
 # Names a class body sets by itself; they tell where the class stands, not what it does.
 _OF_CLASS_BODIES: Final = {
     "__module__": "modules", "__qualname__": "qualnames", "__doc__": "docs",
@@ -63,7 +63,7 @@ class Part:
         ] = {}  # calls that were looked into, by id of the operation
 
 
-def resolve_function(function: types.FunctionType, observed: frozenset[str]) -> tuple[Resolution, bytes]:
+def resolve_function(function: types.FunctionType, observed: Features) -> tuple[Resolution, bytes]:
     """The objects a function works with, and what it does with them."""
     try:
         template = template_of(function.__code__)
@@ -106,12 +106,13 @@ class Resolution:
         namespace: dict[str, object],
         builtin: dict[str, object],
         cells: dict[str, object],
-        observed: frozenset[str],
+        observed: Features,
     ) -> None:
         self.namespace = namespace
         self.builtin = builtin
         self.cells = cells
         self.observed = observed
+        self.rebound = observed.rebound
         self.operands: list[object] = []
         self.labels: list[str] = []
         self.reads: list[tuple[dict[str, object], str, object]] = []
@@ -176,7 +177,7 @@ class Renderer:
         self.free: dict[str, int] = {}
         self.local_cells: dict[int, int] = {}
         self.parameters: dict[str, int] = {}  # of the function that evaluates this code, by name
-        self.rebound = {each.removeprefix(REBINDS) for each in resolution.observed if each.startswith(REBINDS)}
+        self.rebound = resolution.rebound
         self.ordered: dict[int, object] = {}  # loads of names that reached code assigns to: when matters, too
 
     def render(self) -> bytes:

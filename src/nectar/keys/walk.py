@@ -19,6 +19,7 @@ import blake3
 from nectar.errors import UnencodableError
 from nectar.keys.atoms import ATOMS
 from nectar.keys.expansion import Expander, Expansion, always, sized
+from nectar.keys.features import Features
 from nectar.keys.scheme import digest_of
 
 if TYPE_CHECKING:
@@ -64,11 +65,11 @@ class Walk:
         self,
         expander_for: Callable[[type], Expander],
         hasher: blake3.blake3,
-        observed: frozenset[str] = frozenset(),
+        observed: Features | None = None,
         observer: Observer | None = None,
         closed: Callable[[object], bool] | None = None,
     ) -> None:
-        self.observed = observed
+        self.observed = Features() if observed is None else observed
         self.noticed: set[str] = set()
         self.refusals: list[Refusal] = []
         self.rechecks: list[Callable[[], bool]] = []

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import operator
 import types
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from nectar.keys.atoms import ATOMS
-from nectar.keys.bytecode.operation import CAUGHT, FREE, Operation
+from nectar.keys.bytecode.operation import CAUGHT, CONST, FREE, PARAM, Operation
 from nectar.keys.exposed import shows_anything
+from nectar.keys.features import REBINDS, Features
 from nectar.keys.folding import MISSING
 from nectar.keys.origin import origin_of_function
 from nectar.keys.purity import mutators, observers, tables
@@ -33,15 +35,16 @@ from nectar.keys.purity.facts import (
     static_attribute,
 )
 from nectar.keys.purity.uses import Uses
-from nectar.keys.resolve import REBINDS, Resolution, resolve_function
+from nectar.keys.resolve import Resolution, resolve_function
 from nectar.model.origin import APPLICATION
 from nectar.model.refusal import Refusal
 
 _CHANGES: Final = {"STORE_SUBSCR": 1, "STORE_ATTR": 1, "DELETE_SUBSCR": 0, "DELETE_ATTR": 0}
 _FORMATS: Final = {"FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC", "CONVERT_VALUE"}
-_TEXTS: Final = (str, repr, format, ascii)
+_TEXTS: Final = frozenset(map(id, (str, repr, format, ascii)))
 _IN_PLACE: Final = 13
 _REMAINDERS: Final = (6, 19)  # BINARY_OP arguments of % and %=
+_NAMELESS: Final = (PARAM, CONST)
 _CALLED_OR_KEPT: Final = {("CALL", 0), ("STORE_CELL", 1), ("STORE_SLOT", 0), ("CALL_EX", 0)}
 _LOADS: Final = {"LOAD_GLOBAL", "LOAD_FREE", "LOAD_ATTR", "IMPORT_FROM", "BINARY_SUBSCR", "CALL"}
 # Names that change their receiver, whatever common container it is.
@@ -62,6 +65,7 @@ _OF_HANDLERS: Final = {
     "WITH_EXCEPT_START",
 }
 _STOP_ITERATION: Final = ("CALL_INTRINSIC_1", 3)  # what every generator does with a StopIteration that leaves it
+_TEXT_METHODS: Final = frozenset({"format", "format_map", "__format__", "__str__", "__repr__"})
 _ANY_ATTRIBUTE: Final = frozenset({"names", "qualnames", "modules", "docs", "annotations"})
 _DEPTH: Final = 30  # how far helpers are followed ahead of the walk
 
@@ -90,7 +94,7 @@ Known = dict[tuple[int, bool], Examined]
 
 
 def examine(
-    function: types.FunctionType, observed: frozenset[str], known: Known, *, hashing: bool = False, depth: int = 0
+    function: types.FunctionType, observed: Features, known: Known, *, hashing: bool = False, depth: int = 0
 ) -> Examined:
     """The report about a function of the application; from `known` if it is there.
 
@@ -133,7 +137,8 @@ class _Examination:
             self.template = part.template
             self.uses = Uses(self.function, self.facts)
             self._examine_part()
-        self._changed_defaults()
+        if self.report.changed:
+            self._changed_defaults()
         for template, operation, name in self.resolution.unimportable:
             reason = f"imports {name}, which cannot be imported now"
             self.report.refusals.append(
@@ -143,13 +148,24 @@ class _Examination:
     def _examine_part(self) -> None:
         self.operation: Operation | None = None
         self._mentions()
+        known = self.part.known
+        catches = CAUGHT in self.template.kinds
         for block in self.template.blocks:
             for operation in block.operations:
                 self.operation = operation
-                self._examine(operation)
+                name = operation.name
+                if name in _LOADS and operation.result in known:
+                    self._loaded(operation)
+                elif name in _EXAMINERS:
+                    _EXAMINERS[name](self, operation)
+                if name not in _SILENT:
+                    for value in operation.operands:
+                        self._expose_value(value)
+                if catches:
+                    self._look_at_errors(operation)
             for edge in block.edges:
                 for value in edge.values if edge.target < 0 else ():
-                    self._expose(self.facts.of(value))
+                    self._expose_value(value)
 
     def refuse(self, kind: str, reason: str) -> None:
         """Notes a reason not to cache, with the place where the examination stands."""
@@ -174,50 +190,41 @@ class _Examination:
     def _mentions(self) -> None:
         """Names of attributes that show something of a function or class beside what it does."""
         template = self.template
-        for name in sorted(template.attributes & observers.ATTRIBUTE_FEATURES.keys()):
-            feature = observers.ATTRIBUTE_FEATURES[name]
-            if feature != observers.REFUSE:
-                self.report.features.add(feature)
-            elif not (name == "__hash__" and self.hashing):
-                self.refuse("introspection", f"reads {name}, which shows more than what code computes")
-        for name in template.strings & observers.ATTRIBUTE_FEATURES.keys():
-            feature = observers.ATTRIBUTE_FEATURES[name]
-            if feature != observers.REFUSE:
-                self.report.features.add(feature)
-        self.report.features.update(REBINDS + name for name in template.stored_global)
-        if template.attributes & {"format", "format_map", "__format__", "__str__", "__repr__"}:
+        telling = observers.ATTRIBUTE_FEATURES
+        if not telling.keys().isdisjoint(template.attributes):
+            for name in sorted(template.attributes & telling.keys()):
+                feature = telling[name]
+                if feature != observers.REFUSE:
+                    self.report.features.add(feature)
+                elif not (name == "__hash__" and self.hashing):
+                    self.refuse("introspection", f"reads {name}, which shows more than what code computes")
+        if not telling.keys().isdisjoint(template.strings):
+            features = {telling[name] for name in template.strings & telling.keys()}
+            self.report.features |= features - {observers.REFUSE}
+        if template.stored_global:
+            self.report.features.update(REBINDS + name for name in template.stored_global)
+        if not template.attributes.isdisjoint(_TEXT_METHODS):
             self.report.features.add("texts")
 
     # by operation
 
-    def _examine(self, operation: Operation) -> None:
-        name = operation.name
-        if name in _LOADS and operation.result in self.part.known:
-            self._loaded(operation)
-        elif name == "CALL" or name == "CALL_EX":
-            self._call(operation)
-        elif name == "LOAD_ATTR":
-            self._attribute(operation)
-        elif name in _CHANGES:
-            verb = "assigns to" if "STORE" in name else "deletes"
-            self._change(self.facts.of(operation.operands[_CHANGES[name]]), verb)
-        elif name == "BINARY_OP":
-            if isinstance(operation.arg, int) and operation.arg >= _IN_PLACE:
-                self._change_in_place(self.facts.of(operation.operands[0]))
-            if operation.arg in _REMAINDERS and self._may_be_text(self.facts.of(operation.operands[0])):
-                self.report.features.add("texts")
-        elif name == "MAKE_FUNCTION":
-            self._made_function(operation)
-        elif name in ("STORE_GLOBAL", "DELETE_GLOBAL"):
-            self.refuse("mutation", f"assigns to the global {operation.arg}")
-        elif name in ("STORE_CELL", "DELETE_CELL"):
-            self._store_cell(operation)
-        elif name in _FORMATS:
-            self._show_as_text(self.facts.of(operation.operands[0]))
-        if name not in _SILENT:
-            for value in operation.operands:
-                self._expose(self.facts.of(value))
-        self._look_at_errors(operation)
+    def _examine_change(self, operation: Operation) -> None:
+        """Assigning to or deleting a part of something."""
+        verb = "assigns to" if "STORE" in operation.name else "deletes"
+        self._change(self.facts.of(operation.operands[_CHANGES[operation.name]]), verb)
+
+    def _examine_arithmetic(self, operation: Operation) -> None:
+        """+= and the like may change a value in place, % may be formatting."""
+        if isinstance(operation.arg, int) and operation.arg >= _IN_PLACE:
+            self._change_in_place(self.facts.of(operation.operands[0]))
+        if operation.arg in _REMAINDERS and self._may_be_text(self.facts.of(operation.operands[0])):
+            self.report.features.add("texts")
+
+    def _store_global(self, operation: Operation) -> None:
+        self.refuse("mutation", f"assigns to the global {operation.arg}")
+
+    def _format(self, operation: Operation) -> None:
+        self._show_as_text(self.facts.of(operation.operands[0]))
 
     def _look_at_errors(self, operation: Operation) -> None:
         """Code that does something with an error may show its message, which names functions and their parameters."""
@@ -253,19 +260,20 @@ class _Examination:
     def _loaded(self, operation: Operation) -> None:
         """Something known was read: is it known to be impure?"""
         value = self.part.known[operation.result]
-        self._text_makers_as_values(value, operation.result)
+        if id(value) in _TEXTS:
+            self._text_maker_as_value(operation.result)
         if operation.name == "LOAD_ATTR" or operation.name == "IMPORT_FROM":
             owner = self.part.known.get(operation.operands[0])
             if isinstance(owner, types.ModuleType):
                 self._judge(tables.attribute_verdict(owner, str(operation.arg)), value, operation.result)
                 return
-        self._judge(tables.verdict(value), value, operation.result)
+        found = tables.verdict(value)
+        if found is not None:
+            self._judge(found, value, operation.result)
 
-    def _text_makers_as_values(self, value: object, at: int) -> None:
+    def _text_maker_as_value(self, at: int) -> None:
         """str() and the like handed to others show whatever those give to them."""
-        if any(value is each for each in _TEXTS) and any(
-            use.name != "CALL" or pos != 0 for use, pos in self.uses.of(at)
-        ):
+        if any(use.name != "CALL" or position != 0 for use, position in self.uses.of(at)):
             self.report.features |= {"texts", "names", "qualnames"}
 
     def _judge(self, found: tables.Verdict | None, value: object, at: int) -> None:
@@ -322,7 +330,7 @@ class _Examination:
             self._give(called.__func__, [Fact(OBJECT, called.__self__), *arguments])
         elif callable(called) and not isinstance(called, type):
             self._call_method(Fact(OBJECT, called), "__call__", arguments, None)
-        if any(called is each for each in _TEXTS):
+        if id(called) in _TEXTS:
             for argument in arguments[:1]:
                 self._show_as_text(argument)
 
@@ -422,6 +430,11 @@ class _Examination:
             if found is object.__repr__ and text is object.__str__:
                 self.refuse("identity", f"shows {_name(shown.root)} as text, which contains its address in memory")
 
+    def _expose_value(self, value: int) -> None:
+        """A value is used by what may look at its name; parameters and constants have none to show."""
+        if self.template.kinds[value] not in _NAMELESS:
+            self._expose(self.facts.of(value))
+
     def _expose(self, fact: Fact) -> None:
         if fact.kind == ATTRIBUTE and fact.owner is not None and fact.owner.kind == OBJECT:
             own = getattr(fact.owner.root, "__dict__", None)  # an attribute that lies there is shown, not its owner
@@ -431,6 +444,20 @@ class _Examination:
         shown = root.kind in (OBJECT, PARTIAL, DERIVED) and id(root.root) not in self.report.exposed
         if shown and shows_anything(root.root):
             self.report.exposed[id(root.root)] = root.root
+
+
+# What is looked at in operations, where nothing is known of their result.
+_EXAMINERS: Final[dict[str, Callable[[_Examination, Operation], None]]] = {
+    "CALL": _Examination._call,
+    "CALL_EX": _Examination._call,
+    "LOAD_ATTR": _Examination._attribute,
+    **dict.fromkeys(_CHANGES, _Examination._examine_change),
+    "BINARY_OP": _Examination._examine_arithmetic,
+    "MAKE_FUNCTION": _Examination._made_function,
+    **dict.fromkeys(("STORE_GLOBAL", "DELETE_GLOBAL"), _Examination._store_global),
+    **dict.fromkeys(("STORE_CELL", "DELETE_CELL"), _Examination._store_cell),
+    **dict.fromkeys(_FORMATS, _Examination._format),
+}
 
 
 def _can_change(fact: Fact) -> bool:

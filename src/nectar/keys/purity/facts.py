@@ -8,6 +8,7 @@ to come from outside counts as fresh.
 from __future__ import annotations
 
 import types
+from functools import cache
 from typing import Final, NamedTuple
 
 from nectar.keys.bytecode.decode import parameter_names
@@ -53,15 +54,18 @@ class Facts:
         self._made_by: dict[int, Operation] = {}
         self._brought: dict[int, list[int]] = {}
         self._stored: dict[tuple[str, object], list[int]] = {}
+        made_by = self._made_by
         for block in self.template.blocks:
             for edge in block.edges:
                 if edge.target >= 0:
                     for merge, value in zip(self.template.blocks[edge.target].merges, edge.values, strict=True):
                         self._brought.setdefault(merge, []).append(value)
             for operation in block.operations:
-                for result in range(operation.result, operation.result + operation.results):
-                    self._made_by[result] = operation
-                if operation.name == "STORE_SLOT":
+                if operation.results:
+                    made_by[operation.result] = operation
+                    for result in range(operation.result + 1, operation.result + operation.results):
+                        made_by[result] = operation
+                elif operation.name == "STORE_SLOT":
                     self._stored.setdefault(("slot", operation.arg), []).append(operation.operands[0])
                 elif operation.name == "STORE_CELL":
                     self._stored.setdefault(("cell", operation.operands[0]), []).append(operation.operands[1])
@@ -88,7 +92,7 @@ class Facts:
             return Fact(OBJECT, found.source if isinstance(found, GlobalsView) else found)
         kind = self.template.kinds[value]
         if kind == PARAM:
-            return _FRESH if self.part.nested else Fact(PARAMETER, number=self.template.data[value])  # type: ignore[arg-type]
+            return _FRESH if self.part.nested else _parameter(self.template.data[value])  # type: ignore[arg-type]
         if kind == CONST:
             return Fact(CONSTANT, self.template.code.co_consts[self.template.data[value]])  # type: ignore[call-overload]
         if kind == MERGE:
@@ -146,7 +150,12 @@ class Facts:
         if self.template.kinds[cell] != CELL:
             return _FRESH
         is_parameter = not self.part.nested and data < len(parameter_names(self.template.code))  # type: ignore[operator]
-        return Fact(PARAMETER, number=data) if is_parameter else _FRESH  # type: ignore[arg-type]
+        return _parameter(data) if is_parameter else _FRESH  # type: ignore[arg-type]
+
+
+@cache
+def _parameter(number: int) -> Fact:
+    return Fact(PARAMETER, number=number)
 
 
 def _inside(fact: Fact) -> Fact:
