@@ -93,7 +93,6 @@ def joined(*parts: bytes | str) -> bytes:
     """Parts with their lengths, so that no two lists of parts give the same bytes."""
     out = []
     for part in parts:
-        data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
-        out.append(len(data).to_bytes(8, "little"))
-        out.append(data)
+        data = part if type(part) is bytes else part.encode("utf-8", "surrogatepass")
+        out += len(data).to_bytes(8, "little"), data
     return b"".join(out)
