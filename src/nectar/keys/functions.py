@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import types
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from nectar.keys import declared
 from nectar.keys.bytecode.decode import parameter_names
-from nectar.keys.expansion import Expansion, WalkContext, joined
+from nectar.keys.expansion import Expansion, WalkContext, joined, sized
 from nectar.keys.exposed import Exposed
 from nectar.keys.features import Features
 from nectar.keys.folding import MISSING
@@ -80,8 +81,9 @@ def expand_function(function: types.FunctionType, walk: WalkContext, special: Sp
     for value in declared.dependencies_of(function):
         parts.add("declared dependency", value)
     shown = walk.observed.any_of(_SHOWN)
-    identity = joined(_keyword_defaults(function), *(_identity(function, walk.observed, parts) if shown else ()))
-    payload = joined(skeleton, *own_names, b"", identity, len(function.__defaults__ or ()).to_bytes(4, "little"))
+    identity = tuple(_identity(function, walk.observed, parts)) if shown else ()
+    keywords = tuple(sorted(function.__kwdefaults__)) if function.__kwdefaults__ else ()
+    payload = sized(skeleton) + _way_of_calling(tuple(own_names), keywords, identity, len(function.__defaults__ or ()))
     recheck = _Recheck(function, resolution, own, shown)
     return Expansion("function", payload, parts.values, parts.labels, still=recheck)
 
@@ -122,8 +124,12 @@ def _defaults(function: types.FunctionType) -> list[tuple[str, object]]:
     return [*zip(names, values, strict=True), *((name, by_keyword[name]) for name in sorted(by_keyword))]
 
 
-def _keyword_defaults(function: types.FunctionType) -> str:
-    return ",".join(sorted(function.__kwdefaults__)) if function.__kwdefaults__ else ""
+@lru_cache(maxsize=256)
+def _way_of_calling(
+    own_names: tuple[str, ...], keywords: tuple[str, ...], identity: tuple[bytes | str, ...], defaults: int
+) -> bytes:
+    """What surrounds the body of a function. Most have nothing there, so that the bytes are the same."""
+    return joined(*own_names, b"", joined(",".join(keywords), *identity), defaults.to_bytes(4, "little"))
 
 
 def _identity(function: types.FunctionType, observed: Features, parts: _Parts) -> list[bytes | str]:

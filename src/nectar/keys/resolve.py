@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import inspect
 import types
+from functools import lru_cache
 from typing import Any, Final
 
 from nectar.errors import UnencodableError
@@ -40,6 +41,7 @@ SIGNATURE_FLAGS: Final = (
     inspect.CO_VARARGS | inspect.CO_VARKEYWORDS | inspect.CO_GENERATOR | inspect.CO_COROUTINE
     | inspect.CO_ITERABLE_COROUTINE | inspect.CO_ASYNC_GENERATOR
 )  # fmt: skip
+_REMEMBERED: Final = 4096  # small pieces of bytes that come again and again
 # Names a class body sets by itself; they tell where the class stands, not what it does.
 _OF_CLASS_BODIES: Final = {
     "__module__": "modules", "__qualname__": "qualnames", "__doc__": "docs",
@@ -141,16 +143,14 @@ class Resolution:
 
     def operand(self, value: object, label: str) -> bytes:
         """The token of an object, which becomes an operand."""
-        atom = ATOMS.get(type(value))
-        key: object = (type(value), atom(value)) if atom is not None else id(value)
+        kind = type(value)
+        key: object = (kind, ATOMS[kind](value)) if kind in ATOMS else id(value)
         token = self._numbers.get(key)
         if token is None:
             token = _token(b"o", len(self.operands))
             self.operands.append(value)
             self.labels.append(label)
-            if (
-                type(value) is not tuple and type(value) is not frozenset
-            ):  # whether those are shared is up to the compiler
+            if kind is not tuple and kind is not frozenset:  # whether those are shared is up to the compiler
                 self._numbers[key] = token
         return token
 
@@ -183,24 +183,22 @@ class Renderer:
     def render(self) -> bytes:
         """The skeleton of the template."""
         count = 0
+        final = self.final
         for block in self.template.blocks:
             for merge in block.merges:
-                self.final[merge] = _token(b"v", count)
+                final[merge] = _token(b"v", count)
                 count += 1
             for operation in block.operations:
-                if self._fold(operation):
+                if operation.name in FOLDS and self._fold(operation):
                     self.folded.add(id(operation))
                     continue
                 for result in range(operation.result, operation.result + operation.results):
-                    self.final[result] = _token(b"v", count)
+                    final[result] = _token(b"v", count)
                     count += 1
-        return signature(self.code) + b"".join(self._block(block) for block in self.template.blocks)
+        return signature(self.code) + b"".join(map(self._block, self.template.blocks))
 
     def _fold(self, operation: Operation) -> bool:
-        fold = FOLDS.get(operation.name)
-        if fold is None:
-            return False
-        found = fold(self, operation)
+        found = FOLDS[operation.name](self, operation)
         if found is MISSING:
             return False
         self.known[operation.result] = found
@@ -229,13 +227,12 @@ class Renderer:
 
     def _block(self, block: Block) -> bytes:
         token = self.token
-        out = [b"B", len(block.merges).to_bytes(4, "little")]
+        out = [_token(b"B", len(block.merges))]
         if block.handler is not None:
-            out.append(_token(b"h", block.handler) + len(block.handler_stack).to_bytes(4, "little"))
+            out.append(_token(b"h", block.handler) + _token(b"", len(block.handler_stack)))
             out.extend(map(token, block.handler_stack))
-        for head, operation in zip(block.heads, block.operations, strict=True):
-            if id(operation) not in self.folded:
-                out.append(sized(self._operation(head, operation)))
+        folded = self.folded
+        out += [sized(self._operation(operation)) for operation in block.operations if id(operation) not in folded]
         out.append(b"T" + block.test.encode() + b":")
         if block.value >= 0:
             out.append(token(block.value))
@@ -244,20 +241,21 @@ class Renderer:
             out.extend(map(token, edge.values))
         return b"".join(out)
 
-    def _operation(self, head: bytes, operation: Operation) -> bytes:
-        if operation.name == "MAKE_FUNCTION":
+    def _operation(self, operation: Operation) -> bytes:
+        name, arg, operands = operation.name, operation.arg, operation.operands
+        if name == "MAKE_FUNCTION":
             return self._function(operation)
+        head = _heads.get((name, type(arg), arg)) or _head(name, arg)
         if id(operation) in self.ordered:
             return head + self.resolution.operand(self.ordered[id(operation)], self.labels.get(operation.result, ""))
         if id(operation) in self.part.inlined:
             return self._inlined(self.part.inlined[id(operation)], operation)
-        if operation.name == "STORE_NAME" and operation.arg in _OF_CLASS_BODIES:
-            if _OF_CLASS_BODIES[operation.arg] not in self.resolution.observed:
+        if name == "STORE_NAME" and arg in _OF_CLASS_BODIES:
+            if _OF_CLASS_BODIES[arg] not in self.resolution.observed:
                 return b""
-        elif operation.name == "LOAD_NAME":
+        elif name == "LOAD_NAME":
             return head + self._loaded_name(operation)
-        operands = b"".join(map(self.token, operation.operands))
-        return head + len(operation.operands).to_bytes(4, "little") + operands
+        return b"".join((head, _token(b"", len(operands)), *map(self.token, operands)))
 
     def _inlined(self, content: Template | EnvironmentVariable, operation: Operation) -> bytes:
         """eval() of constant text by what the text does; a variable of the environment by name, value and default."""
@@ -379,11 +377,28 @@ class Renderer:
 
 def signature(code: types.CodeType) -> bytes:
     """How arguments are passed: numbers, kinds, and the names that only keywords can give."""
-    positional = code.co_argcount
-    keyword_only = code.co_varnames[positional : positional + code.co_kwonlyargcount]
-    counts = (positional, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags & SIGNATURE_FLAGS)
-    return joined(*(count.to_bytes(4, "little") for count in counts), *keyword_only)
+    positional, keyword_only = code.co_argcount, code.co_kwonlyargcount
+    counts = _counts(positional, code.co_posonlyargcount, keyword_only, code.co_flags & SIGNATURE_FLAGS)
+    return counts + joined(*code.co_varnames[positional : positional + keyword_only]) if keyword_only else counts
 
 
+@lru_cache(maxsize=_REMEMBERED)
+def _counts(*numbers: int) -> bytes:
+    return joined(*(number.to_bytes(4, "little") for number in numbers))
+
+
+@lru_cache(maxsize=_REMEMBERED)
 def _token(kind: bytes, number: int) -> bytes:
     return kind + number.to_bytes(4, "little")
+
+
+_heads: dict[tuple[str, type, object], bytes] = {}
+
+
+def _head(name: str, arg: object) -> bytes:
+    """The fixed part of the bytes of an operation. The same few come again and again."""
+    head = sized(f"{name}:{arg!r}".encode("utf-8", "backslashreplace"))
+    # (True,) and (1,) are equal, but not here
+    if (type(arg) is not tuple or not arg) and len(_heads) < _REMEMBERED:
+        _heads[name, type(arg), arg] = head
+    return head

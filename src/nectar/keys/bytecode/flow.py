@@ -51,6 +51,7 @@ JUMPS: Final = {name: _direction(name) for name in dis.opmap if _direction(name)
 
 
 _JUMPING: Final = frozenset(dis.opmap[name] for name in JUMPS)
+_LEAVING: Final = frozenset({*JUMPS, *ENDS})
 
 
 def blocks_of(code: types.CodeType) -> dict[int, Block]:
@@ -96,28 +97,28 @@ def _without_reraisers(rows: list[Protected], found: list[Instruction]) -> list[
 def _split(found: list[Instruction], rows: list[Protected]) -> dict[int, Block]:
     leaders = {0}
     leaving: dict[int, list[int]] = {found[-1][0]: []}  # where control goes from instructions it does not go on from
-    for offset, name, arg, after in found:
-        direction = JUMPS.get(name)
-        if direction is not None:
-            target = after + 2 * direction * arg
-            leaving[offset] = [target] if name in GOTO else [after, target]
-            leaders.add(target)
+    for instruction in found:
+        if instruction[1] in _LEAVING:
+            offset, name, arg, after = instruction
+            leaving[offset] = _targets(name, arg, after)
             leaders.add(after)
-        elif name in ENDS:
-            leaving[offset] = []
-            leaders.add(after)
+            leaders.update(leaving[offset])
     for row in rows:
         leaders.update((row.start, row.end, row.target))
-    bodies: dict[int, list[Instruction]] = {}
-    for instruction in found:
-        offset = instruction[0]
-        if offset in leaders:
-            body = bodies[offset] = []
-        body.append(instruction)
-    return {
-        start: Block(start, body, leaving.get(body[-1][0], [body[-1][3]]), _innermost(rows, start))
-        for start, body in bodies.items()
-    }
+    starts = [at for at, instruction in enumerate(found) if instruction[0] in leaders]
+    blocks = {}
+    for at, end in zip(starts, [*starts[1:], len(found)], strict=True):
+        start, last = found[at][0], found[end - 1]
+        blocks[start] = Block(start, found[at:end], leaving.get(last[0], [last[3]]), _innermost(rows, start))
+    return blocks
+
+
+def _targets(name: str, arg: int, after: int) -> list[int]:
+    """Where control goes from a jump or an end; falling through first."""
+    if name in ENDS:
+        return []
+    target = after + 2 * JUMPS[name] * arg
+    return [target] if name in GOTO else [after, target]
 
 
 def _innermost(rows: list[Protected], offset: int) -> Protected | None:

@@ -1,8 +1,8 @@
 """The vocabulary of symbolic execution: kinds of values, and operations on them.
 
 Values are numbers; two lists beside each other give the kind and the data of each. Data by kind: PARAM position,
-CONST index into co_consts, GLOBAL and FREE name, CELL index of the variable, CELLS numbers of cells, RESULT position
-among the results of its operation, CAUGHT (handler, position on its stack), none for the others.
+CONST index into co_consts, GLOBAL and FREE name, CELL index of the variable, CELLS numbers of cells, RESULT the
+operation that gives it, CAUGHT (handler, position on its stack), none for the others.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from nectar.keys.bytecode.flow import GOTO, JUMPS
 from nectar.keys.bytecode.operation import (
     CELL,
     CELLS,
+    CONST,
     FREE,
     GLOBAL,
     NULL,
@@ -78,7 +79,7 @@ def _rule(*names: str) -> Callable[[_Rule], _Rule]:
 
 @_rule("LOAD_CONST")
 def _load_const(machine: Machine, arg: int) -> None:
-    machine.stack.append(machine.constant(arg))
+    machine.stack.append(machine.leaf(CONST, arg))
 
 
 @_rule("LOAD_CLOSURE")
@@ -149,7 +150,7 @@ def _swap(machine: Machine, arg: int) -> None:
 
 @_rule("POP_TOP")
 def _pop_top(machine: Machine, arg: int) -> None:
-    machine.pop(1)
+    machine.stack.pop()
 
 
 @_rule("END_FOR")
@@ -174,8 +175,11 @@ def _load_global(machine: Machine, arg: int) -> None:
 
 
 def _push_callee(machine: Machine, value: int, with_null: bool) -> None:
-    null = machine.leaf(NULL, None)
-    machine.stack.extend([value] if not with_null else [value, null] if SINCE_313 else [null, value])
+    if not with_null:
+        machine.stack.append(value)
+    else:
+        null = machine.leaf(NULL, None)
+        machine.stack += (value, null) if SINCE_313 else (null, value)
 
 
 @_rule("MAKE_CELL")
@@ -216,13 +220,13 @@ def _load_from_dict_or_globals(machine: Machine, arg: int) -> None:
 @_rule("LOAD_ATTR")
 def _load_attr(machine: Machine, arg: int) -> None:
     label = machine.code.co_names[arg >> 1 if SINCE_312 else arg]
-    value = machine.operate("LOAD_ATTR", label, machine.pop(1))
+    value = machine.operate("LOAD_ATTR", label, (machine.stack.pop(),))
     _push_callee(machine, value, SINCE_312 and bool(arg & 1))
 
 
 @_rule("LOAD_METHOD")
 def _load_method(machine: Machine, arg: int) -> None:
-    value = machine.operate("LOAD_ATTR", machine.code.co_names[arg], machine.pop(1))
+    value = machine.operate("LOAD_ATTR", machine.code.co_names[arg], (machine.stack.pop(),))
     machine.stack.extend((machine.leaf(NULL, None), value))
 
 
@@ -360,7 +364,7 @@ def _with_except_start(machine: Machine, arg: int) -> None:
 
 @_rule("RETURN_VALUE")
 def _return_value(machine: Machine, arg: int) -> tuple[str, int]:
-    return "return", machine.pop(1)[0]
+    return "return", machine.stack.pop()
 
 
 @_rule("RETURN_CONST")
@@ -463,7 +467,7 @@ def _branches(taken: str) -> _Rule:
     """A conditional jump, which is taken if the topmost value is as Straight.ending tells."""
 
     def branch(machine: Machine, arg: int) -> tuple[str, int]:
-        return taken, machine.pop(1)[0]
+        return taken, machine.stack.pop()
 
     return branch
 

@@ -67,8 +67,11 @@ class Symbolic(NamedTuple):
     data: list[Any]
     blocks: dict[int, Straight]
     incoming: dict[int, list[tuple[int, int]]]  # block -> (predecessor, number of its exit)
+    doubtful: bool  # whether there are operations that may turn out not to matter
+    slots: bool  # whether locals are kept in memory
 
 
+_MAY_BE_UNBOUND: Final = (MERGE, UNBOUND)
 _KEEPING: Final = {"JUMP_IF_FALSE_OR_POP", "JUMP_IF_TRUE_OR_POP"}  # these leave the value on the stack when they jump
 
 
@@ -101,15 +104,19 @@ class Machine:
         self.operations: list[Operation] = []
         self.keywords: tuple[str, ...] = ()
         self.offset = 0
+        self.doubtful = False
 
     # values
 
     def leaf(self, kind: int, data: object) -> int:
         """The value of a kind with this data: the same one whenever asked."""
-        known = self.leaves.get((kind, data))
-        if known is None:
-            known = self.leaves[kind, data] = self.value(kind, data)
-        return known
+        key = (kind, data)
+        if key in self.leaves:
+            return self.leaves[key]
+        number = self.leaves[key] = len(self.kinds)
+        self.kinds.append(kind)
+        self.data.append(data)
+        return number
 
     def value(self, kind: int, data: object) -> int:
         """A new value."""
@@ -125,24 +132,26 @@ class Machine:
         self, name: str, arg: object, operands: tuple[int, ...], results: int = 1, droppable: bool = False
     ) -> int:
         """Appends an operation; returns the first of its results."""
-        kinds, data = self.kinds, self.data
+        kinds = self.kinds
         first = len(kinds)
+        # not by Operation(...): that would be one more function to call, for every instruction there is
+        operation = tuple.__new__(Operation, (name, arg, operands, first, results, self.offset, droppable))
+        self.operations.append(operation)
         if results == 1:
             kinds.append(RESULT)
-            data.append(0)
-        else:
+            self.data.append(operation)
+        elif results:
             kinds.extend([RESULT] * results)
-            data.extend(range(results))
-        self.operations.append(Operation(name, arg, operands, first, results, self.offset, droppable))
+            self.data.extend([operation] * results)
+        if droppable:
+            self.doubtful = True
         return first
 
     def pop(self, count: int) -> tuple[int, ...]:
         """The topmost values, taken off the stack."""
-        stack = self.stack
         if count == 0:
             return ()
-        if count == 1:
-            return (stack.pop(),)
+        stack = self.stack
         taken = tuple(stack[-count:])
         if len(taken) != count:
             raise UnknownInstruction("stack underflow")
@@ -154,9 +163,9 @@ class Machine:
     def _stored_locals(self) -> frozenset[int]:
         stored: set[int] = set()
         for block in self.blocks.values():
-            for _, name, arg, _ in block.body:
-                if name in _STORES:
-                    stored.update(_STORES[name](arg))
+            for each in block.body:
+                if each[1] in _STORES:
+                    stored.update(_STORES[each[1]](each[2]))
         return frozenset(stored)
 
     def _slots(self) -> frozenset[int]:
@@ -175,18 +184,19 @@ class Machine:
             pending.extend(block.successors)
             if block.handler is not None:
                 pending.append(block.handler.target)
-            for _, name, arg, _ in block.body:
-                if name in _LOADS:
-                    loaded.update(_LOADS[name](arg))
+            for each in block.body:
+                if each[1] in _LOADS:
+                    loaded.update(_LOADS[each[1]](each[2]))
         return frozenset(index for index in loaded & self.stored if not self._is_cell(index))
 
     def initial_locals(self) -> list[int]:
         """Parameters, then locals without a value."""
         unbound = self.leaf(UNBOUND, None)
-        return [
-            self.leaf(CELL, at) if name in self.cells else self.leaf(PARAM, at) if at < self.parameters else unbound
-            for at, name in enumerate(self.variables)
-        ]
+        found = [self.leaf(PARAM, at) for at in range(self.parameters)]
+        found += [unbound] * (len(self.variables) - self.parameters)
+        if self.cells:
+            found = [self.leaf(CELL, at) if self._is_cell(at) else value for at, value in enumerate(found)]
+        return found
 
     def load_local(self, index: int) -> None:
         """Puts a local on the stack."""
@@ -194,13 +204,14 @@ class Machine:
             self.stack.append(self.operate("LOAD_SLOT", index, ()))
         else:
             value = self.locals[index]
-            if self.kinds[value] in (MERGE, UNBOUND):
+            if self.kinds[value] in _MAY_BE_UNBOUND:
                 self.operate("CHECK_BOUND", None, (value,), 0)
+                self.doubtful = True
             self.stack.append(value)
 
     def store_local(self, index: int) -> None:
         """Takes a local from the stack."""
-        (value,) = self.pop(1)
+        value = self.stack.pop()
         if index in self.slots:
             self.operate("STORE_SLOT", index, (value,), 0)
         else:
@@ -210,13 +221,10 @@ class Machine:
 
     def run(self) -> Symbolic:
         """All blocks, each after those that lead to it where that is possible."""
-        if len(self.blocks) == 1:
-            order, incoming = [0], self._incoming()
-        else:
-            order, incoming = _reverse_postorder(self.blocks), self._incoming()
-        for start in order:
+        incoming = self._incoming()
+        for start in _reverse_postorder(self.blocks) if len(self.blocks) > 1 else self.blocks:
             self.done[start] = self._block(self.blocks[start], incoming[start])
-        return Symbolic(self.code, self.kinds, self.data, self.done, incoming)
+        return Symbolic(self.code, self.kinds, self.data, self.done, incoming, self.doubtful, bool(self.slots))
 
     def _incoming(self) -> dict[int, list[tuple[int, int]]]:
         incoming: dict[int, list[tuple[int, int]]] = {start: [] for start in self.blocks}
@@ -232,14 +240,14 @@ class Machine:
         row = block.handler
         handler = None if row is None else (row.target, tuple(self.stack[: row.depth]))
         ending = ("goto", -1)
+        rule_for = RULES.get
         for offset, name, arg, _ in block.body:
-            rule = RULES.get(name)
-            if rule is None:
-                if name not in NOTHING:
-                    raise UnknownInstruction(name)
-                continue
-            self.offset = offset
-            ending = rule(self, arg) or ending
+            rule = rule_for(name)
+            if rule is not None:
+                self.offset = offset
+                ending = rule(self, arg) or ending
+            elif name not in NOTHING:
+                raise UnknownInstruction(name)
         return Straight(
             block.start, merges, self.operations, ending, self._exits(block, ending), list(self.locals), handler
         )
@@ -295,6 +303,8 @@ class Machine:
         return index < len(self.variables) and self.variables[index] in self.cells
 
     def _exits(self, block: Block, ending: tuple[str, int]) -> list[Exit]:
+        if not block.successors:
+            return []
         stack = tuple(self.stack)
         kind, value = ending
         if block.body[-1][1] in _KEEPING:
@@ -333,9 +343,8 @@ class Machine:
 
     def call(self, operands: tuple[int, ...]) -> None:
         """Calls: below the arguments lie the callee and nothing, or a callee and its first argument."""
-        below = self.pop(2)
-        empty = [self.kinds[value] == NULL for value in below]
-        callee = (below[1],) if empty[0] else (below[0],) if empty[1] else below
+        first, second = self.pop(2)
+        callee = (second,) if self.kinds[first] == NULL else (first,) if self.kinds[second] == NULL else (first, second)
         if not operands and len(callee) == 1 and self.operations and self._loads_super(self.operations[-1], callee[0]):
             self.operate("SUPER_OF", None, (self._first_argument(),), 0)
         self.stack.append(self.operate("CALL", self.keywords, (*callee, *operands)))

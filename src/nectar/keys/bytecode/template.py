@@ -12,13 +12,11 @@ from __future__ import annotations
 
 import types
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from nectar.keys.bytecode import symbolic
 from nectar.keys.bytecode.operation import CAUGHT, CONST, FREE, UNBOUND, Operation
 from nectar.keys.bytecode.symbolic import Symbolic
-from nectar.keys.expansion import sized
 
 RETURN: Final = -1
 _REMEMBERED: Final = 20_000  # templates kept; a template takes a few KB
@@ -36,7 +34,6 @@ class Block(NamedTuple):
 
     merges: tuple[int, ...]
     operations: tuple[Operation, ...]
-    heads: tuple[bytes, ...]
     test: str
     value: int
     edges: tuple[Edge, ...]
@@ -77,37 +74,23 @@ def template_of(code: types.CodeType) -> Template:
 def _straight(run: Symbolic) -> tuple[Block, ...]:
     """Code without branches: nothing merges, so that only unused values have to go. (Most functions are like this.)"""
     block = run.blocks[0]
-    kinds = run.kinds
     kind, returned = block.ending
+    kept = _needed(block.operations, returned, run.kinds) if run.doubtful else block.operations
+    edges = (Edge(RETURN, (returned,)),) if kind == "return" else ()
+    test = "goto" if kind == "return" else kind
+    return (Block((), tuple(kept), test, -1, edges, None, ()),)
+
+
+def _needed(operations: list[Operation], returned: int, kinds: list[int]) -> list[Operation]:
     used = {returned}
     kept: list[Operation] = []
-    for operation in reversed(block.operations):
+    for operation in reversed(operations):
         needed = not operation.droppable or operation.result in used
         if needed and (operation.name != "CHECK_BOUND" or kinds[operation.operands[0]] == UNBOUND):
             used.update(operation.operands)
             kept.append(operation)
     kept.reverse()
-    edges = (Edge(RETURN, (returned,)),) if kind == "return" else ()
-    test = "goto" if kind == "return" else kind
-    return (Block((), tuple(kept), _heads(kept), test, -1, edges, None, ()),)
-
-
-_known_heads: dict[tuple[str, type, object], bytes] = {}
-
-
-def _heads(operations: Sequence[Operation]) -> tuple[bytes, ...]:
-    """The fixed part of each operation's bytes. The same few come again and again."""
-    return tuple(
-        _known_heads.get((operation.name, type(operation.arg), operation.arg)) or _head(operation)
-        for operation in operations
-    )
-
-
-def _head(operation: Operation) -> bytes:
-    head = sized(f"{operation.name}:{operation.arg!r}".encode("utf-8", "backslashreplace"))
-    if type(operation.arg) is not tuple and len(_known_heads) < _REMEMBERED:  # (True,) and (1,) are equal, but not here
-        _known_heads[operation.name, type(operation.arg), operation.arg] = head
-    return head
+    return kept
 
 
 _Ways = tuple[str, int, tuple[Edge, ...]]  # how control leaves a block: the test, the value tested, the edges
@@ -124,7 +107,7 @@ class _Shaper:
         self.merges = {
             start: [merge for merge, _ in block.merges if merge in self.brought] for start, block in run.blocks.items()
         }
-        self.maybe_unbound = self._maybe_unbound()
+        self.maybe_unbound = self._maybe_unbound() if run.doubtful else set()
         self.operations = {start: self._kept(block.operations) for start, block in run.blocks.items()}
         self.uses: Counter[int] | None = None
         self.slots: dict[int, int] = {}
@@ -185,12 +168,23 @@ class _Shaper:
     # operations
 
     def _kept(self, operations: list[Operation]) -> list[Operation]:
+        if not self.alias and not self.run.doubtful:
+            return operations
         kept = []
         for operation in operations:
             operands = self._real_values(operation.operands)
-            if operation.name != "CHECK_BOUND" or operands[0] in self.maybe_unbound:
-                kept.append(operation if operands == operation.operands else operation._replace(operands=operands))
+            if operation.name == "CHECK_BOUND" and operands[0] not in self.maybe_unbound:
+                continue
+            if operands != operation.operands:
+                operation = self._noted(operation._replace(operands=operands))
+            kept.append(operation)
         return kept
+
+    def _noted(self, better: Operation) -> Operation:
+        """An operation in the place of another, noted as the one that gives its results."""
+        for result in range(better.result, better.result + better.results):
+            self.run.data[result] = better
+        return better
 
     def _is_only_returned(self, merge: int) -> bool:
         """Whether nothing but one return takes what meets in a merge."""
@@ -243,7 +237,8 @@ class _Shaper:
         edges = {start: self._edges(start) for start in self.run.blocks}
         chains = self._chains(edges)
         order = self._order(edges, chains)
-        used = self._used(edges, chains, order)
+        # without merges and operations that may be dropped nobody asks
+        used = self._used(edges, chains, order) if self.brought or self.run.doubtful else set()
         numbers = {start: at for at, start in enumerate(order)}
         blocks = tuple(self._assemble(start, chains[start], edges, numbers, used) for start in order)
         if CAUGHT in self.run.kinds:
@@ -345,17 +340,18 @@ class _Shaper:
         numbers: dict[int, int], used: set[int],
     ) -> Block:  # fmt: skip
         operations = [
-            self._renumber_slot(operation)
+            operation
             for each in chain
             for operation in self.operations[each]
             if not operation.droppable or operation.result in used
         ]
+        if self.run.slots:
+            operations = list(map(self._renumber_slot, operations))
         test, value, ways = edges[chain[-1]]
         handler = self.run.blocks[start].handler
         return Block(
             tuple(merge for merge in self.merges[start] if merge in used),
             tuple(operations),
-            _heads(operations),
             test,
             value,
             tuple(self._number_edge(edge, numbers, used) for edge in ways),
@@ -366,7 +362,8 @@ class _Shaper:
     def _renumber_slot(self, operation: Operation) -> Operation:
         if not operation.name.endswith("_SLOT"):
             return operation
-        return operation._replace(arg=self.slots.setdefault(operation.arg, len(self.slots)))  # type: ignore[arg-type]
+        slot: int = operation.arg  # type: ignore[assignment]
+        return self._noted(operation._replace(arg=self.slots.setdefault(slot, len(self.slots))))
 
     def _number_edge(self, edge: Edge, numbers: dict[int, int], used: set[int]) -> Edge:
         if edge.target == RETURN:
@@ -377,40 +374,60 @@ class _Shaper:
 
 def _describe(run: Symbolic, blocks: tuple[Block, ...]) -> Template:
     """The template with what the code mentions by name, for those who look for it."""
-    kinds, data, constants = run.kinds, run.data, run.code.co_consts
-    mentioned: dict[str, set[Any]] = {"attributes": set(), "keywords": set(), "free": set(), "global": set()}
-    strings: set[str] = set()
+    mentioned = _Mentioned(set(), set(), set(), set())
     spreads = False
     for block in blocks:
         for operation in block.operations:
-            name = operation.name
-            kind = _MENTIONS.get(name)
-            if kind is not None:
-                mentioned[kind].add(operation.arg)
-            elif name == "CALL":
-                if operation.arg:
-                    mentioned["keywords"].update(operation.arg)  # type: ignore[arg-type]
-            elif name == "LOAD_SUPER_ATTR":
-                mentioned["attributes"].add(operation.arg[0])  # type: ignore[index]
-            elif name == "CALL_EX":
-                spreads = spreads or bool(operation.arg)
-            elif name in ("STORE_CELL", "DELETE_CELL") and kinds[operation.operands[0]] == FREE:
-                mentioned["free"].add(data[operation.operands[0]])
-            for value in operation.operands:
-                if kinds[value] == CONST and type(constant := constants[data[value]]) is str:
-                    strings.add(constant)
+            if operation.name in _MENTIONING:
+                spreads = _mention(operation, run, mentioned) or spreads
+    strings = _strings(run, blocks) if str in map(type, run.code.co_consts) else frozenset()
     return Template(
-        run.code, kinds, data, blocks,
-        stored_free=frozenset(mentioned["free"]),
-        stored_global=frozenset(mentioned["global"]),
-        attributes=frozenset(mentioned["attributes"]),
-        keywords=frozenset(mentioned["keywords"]),
-        spreads=spreads,
-        strings=frozenset(strings),
+        run.code, run.kinds, run.data, blocks,
+        frozenset(mentioned.free), frozenset(mentioned.globals), frozenset(mentioned.attributes),
+        frozenset(mentioned.keywords), spreads, strings,
     )  # fmt: skip
 
 
-_MENTIONS: Final = {
-    **dict.fromkeys(("LOAD_ATTR", "STORE_ATTR", "DELETE_ATTR", "IMPORT_FROM"), "attributes"),
-    **dict.fromkeys(("STORE_GLOBAL", "DELETE_GLOBAL"), "global"),
-}
+def _strings(run: Symbolic, blocks: tuple[Block, ...]) -> frozenset[str]:
+    """Constant text that operations are given."""
+    kinds, data, constants = run.kinds, run.data, run.code.co_consts
+    return frozenset(
+        constant
+        for block in blocks
+        for operation in block.operations
+        for value in operation.operands
+        if kinds[value] == CONST and type(constant := constants[data[value]]) is str
+    )
+
+
+class _Mentioned(NamedTuple):
+    free: set[str]
+    globals: set[str]
+    attributes: set[str]
+    keywords: set[str]
+
+
+_ATTRIBUTES: Final = frozenset({"LOAD_ATTR", "STORE_ATTR", "DELETE_ATTR", "IMPORT_FROM"})
+_GLOBALS: Final = frozenset({"STORE_GLOBAL", "DELETE_GLOBAL"})
+_CELLS: Final = frozenset({"STORE_CELL", "DELETE_CELL"})
+_MENTIONING: Final = _ATTRIBUTES | _GLOBALS | _CELLS | {"CALL", "CALL_EX", "LOAD_SUPER_ATTR"}
+
+
+def _mention(operation: Operation, run: Symbolic, mentioned: _Mentioned) -> bool:
+    """Notes the names an operation mentions; True if it is a call with keywords that only running it would tell."""
+    name: str = operation.name
+    arg: Any = operation.arg
+    if name == "CALL":
+        if arg:
+            mentioned.keywords.update(arg)
+    elif name in _ATTRIBUTES:
+        mentioned.attributes.add(arg)
+    elif name in _GLOBALS:
+        mentioned.globals.add(arg)
+    elif name in _CELLS:
+        target = operation.operands[0]
+        if run.kinds[target] == FREE:
+            mentioned.free.add(run.data[target])
+    elif name == "LOAD_SUPER_ATTR":
+        mentioned.attributes.add(arg[0])
+    return name == "CALL_EX" and bool(arg)
