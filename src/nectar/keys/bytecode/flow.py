@@ -55,7 +55,7 @@ _LEAVING: Final = frozenset({*JUMPS, *ENDS})
 
 
 def blocks_of(code: types.CodeType) -> dict[int, Block]:
-    """The blocks of code reachable from its start, by offset of their first instruction."""
+    """The blocks of code reachable from its start, by offset; each after those that lead to it, but for loops."""
     found = instructions(code)
     if not code.co_exceptiontable and _JUMPING.isdisjoint(code.co_code[::2]):
         return {0: Block(0, found, [])}
@@ -63,7 +63,7 @@ def blocks_of(code: types.CodeType) -> dict[int, Block]:
     if rows:
         rows = _without_reraisers(rows, found)
     blocks = _split(found, rows)
-    return {start: blocks[start] for start in sorted(_reachable(blocks))}
+    return {start: blocks[start] for start in _reverse_postorder(blocks)}
 
 
 def _without_reraisers(rows: list[Protected], found: list[Instruction]) -> list[Protected]:
@@ -125,19 +125,28 @@ def _innermost(rows: list[Protected], offset: int) -> Protected | None:
     return next((row for row in rows if row.start <= offset < row.end), None)
 
 
-def _reachable(blocks: dict[int, Block]) -> set[int]:
-    seen: set[int] = set()
-    pending = [0]
+def _reverse_postorder(blocks: dict[int, Block]) -> list[int]:
+    order: list[int] = []
+    seen: set[int] = {0}
+    pending = [(0, iter(_next_blocks(blocks[0])))]
     while pending:
-        start = pending.pop()
-        if start in seen:
-            continue
-        seen.add(start)
-        block = blocks[start]
-        pending.extend(block.successors)
-        if block.handler is not None:
-            if block.can_raise():
-                pending.append(block.handler.target)
-            else:
-                block.handler = None
-    return seen
+        start, following = pending[-1]
+        for target in following:
+            if target not in seen:
+                seen.add(target)
+                pending.append((target, iter(_next_blocks(blocks[target]))))
+                break
+        else:
+            order.append(start)
+            pending.pop()
+    order.reverse()
+    return order
+
+
+def _next_blocks(block: Block) -> list[int]:
+    """Where control may go from a block; a handler that never gets anything to do is forgotten."""
+    if block.handler is not None and not block.can_raise():
+        block.handler = None
+    # Handlers first: they come last in the reversed order, after the code they protect.
+    targets = [] if block.handler is None else [block.handler.target]
+    return [*targets, *reversed(block.successors)]

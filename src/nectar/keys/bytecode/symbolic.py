@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Final
 
 from nectar.keys.bytecode.decode import Protected, parameter_names
 from nectar.keys.bytecode.flow import NOTHING, Block, blocks_of
@@ -34,14 +35,16 @@ from nectar.keys.bytecode.operation import (
 from nectar.keys.bytecode.rules import RULES
 
 
-class Exit(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Exit:
     """One way out of a block: where to, and the stack there."""
 
     target: int
     stack: tuple[int, ...]
 
 
-class Straight(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Straight:
     """A block after symbolic execution.
 
     merges: values that stand for what different predecessors bring, with the stack slot or local they come from.
@@ -59,7 +62,8 @@ class Straight(NamedTuple):
     handler: tuple[int, tuple[int, ...]] | None
 
 
-class Symbolic(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Symbolic:
     """A whole code object after symbolic execution."""
 
     code: types.CodeType
@@ -134,8 +138,7 @@ class Machine:
         """Appends an operation; returns the first of its results."""
         kinds = self.kinds
         first = len(kinds)
-        # not by Operation(...): that would be one more function to call, for every instruction there is
-        operation = tuple.__new__(Operation, (name, arg, operands, first, results, self.offset, droppable))
+        operation = Operation(name, arg, operands, first, results, self.offset, droppable)
         self.operations.append(operation)
         if results == 1:
             kinds.append(RESULT)
@@ -222,8 +225,8 @@ class Machine:
     def run(self) -> Symbolic:
         """All blocks, each after those that lead to it where that is possible."""
         incoming = self._incoming()
-        for start in _reverse_postorder(self.blocks) if len(self.blocks) > 1 else self.blocks:
-            self.done[start] = self._block(self.blocks[start], incoming[start])
+        for start, block in self.blocks.items():
+            self.done[start] = self._block(block, incoming[start])
         return Symbolic(self.code, self.kinds, self.data, self.done, incoming, self.doubtful, bool(self.slots))
 
     def _incoming(self) -> dict[int, list[tuple[int, int]]]:
@@ -379,27 +382,3 @@ _STORES: Final[_Locals] = {
     "STORE_FAST_STORE_FAST": _two,
     "STORE_FAST_LOAD_FAST": _first,
 }
-
-
-def _reverse_postorder(blocks: dict[int, Block]) -> list[int]:
-    order: list[int] = []
-    seen: set[int] = {0}
-    stack = [(0, iter(_next_blocks(blocks[0])))]
-    while stack:
-        start, following = stack[-1]
-        for target in following:
-            if target not in seen:
-                seen.add(target)
-                stack.append((target, iter(_next_blocks(blocks[target]))))
-                break
-        else:
-            order.append(start)
-            stack.pop()
-    order.reverse()
-    return order
-
-
-def _next_blocks(block: Block) -> list[int]:
-    # Handlers first: they come last in the reversed order, after the code they protect.
-    targets = [] if block.handler is None else [block.handler.target]
-    return [*targets, *reversed(block.successors)]

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import types
 from collections import Counter
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Final
 
 from nectar.keys.bytecode import symbolic
 from nectar.keys.bytecode.operation import CAUGHT, CONST, FREE, UNBOUND, Operation
@@ -22,14 +23,16 @@ RETURN: Final = -1
 _REMEMBERED: Final = 20_000  # templates kept; a template takes a few KB
 
 
-class Edge(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Edge:
     """Where control goes and the values it carries to the merges there (or the value returned, for RETURN)."""
 
     target: int
     values: tuple[int, ...]
 
 
-class Block(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Block:
     """Operations in order, then a test of a value that chooses an edge."""
 
     merges: tuple[int, ...]
@@ -41,7 +44,8 @@ class Block(NamedTuple):
     handler_stack: tuple[int, ...]
 
 
-class Template(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Template:
     """A code object in normal form. kinds and data describe values, see symbolic.py."""
 
     code: types.CodeType
@@ -176,15 +180,16 @@ class _Shaper:
             if operation.name == "CHECK_BOUND" and operands[0] not in self.maybe_unbound:
                 continue
             if operands != operation.operands:
-                operation = self._noted(operation._replace(operands=operands))
+                operation = self._changed(operation, operation.arg, operands)
             kept.append(operation)
         return kept
 
-    def _noted(self, better: Operation) -> Operation:
+    def _changed(self, old: Operation, arg: object, operands: tuple[int, ...]) -> Operation:
         """An operation in the place of another, noted as the one that gives its results."""
-        for result in range(better.result, better.result + better.results):
-            self.run.data[result] = better
-        return better
+        new = Operation(old.name, arg, operands, old.result, old.results, old.offset, old.droppable)
+        for result in range(new.result, new.result + new.results):
+            self.run.data[result] = new
+        return new
 
     def _is_only_returned(self, merge: int) -> bool:
         """Whether nothing but one return takes what meets in a merge."""
@@ -363,7 +368,7 @@ class _Shaper:
         if not operation.name.endswith("_SLOT"):
             return operation
         slot: int = operation.arg  # type: ignore[assignment]
-        return self._noted(operation._replace(arg=self.slots.setdefault(slot, len(self.slots))))
+        return self._changed(operation, self.slots.setdefault(slot, len(self.slots)), operation.operands)
 
     def _number_edge(self, edge: Edge, numbers: dict[int, int], used: set[int]) -> Edge:
         if edge.target == RETURN:
@@ -400,7 +405,8 @@ def _strings(run: Symbolic, blocks: tuple[Block, ...]) -> frozenset[str]:
     )
 
 
-class _Mentioned(NamedTuple):
+@dataclass(slots=True, eq=False)
+class _Mentioned:
     free: set[str]
     globals: set[str]
     attributes: set[str]

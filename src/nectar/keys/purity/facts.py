@@ -8,8 +8,9 @@ to come from outside counts as fresh.
 from __future__ import annotations
 
 import types
+from dataclasses import dataclass
 from functools import cache
-from typing import Final, NamedTuple
+from typing import Final
 
 from nectar.keys.bytecode.decode import parameter_names
 from nectar.keys.bytecode.operation import CELL, CONST, FREE, MERGE, PARAM, RESULT, Operation
@@ -20,7 +21,8 @@ OBJECT, PARTIAL, PARAMETER, ATTRIBUTE, CONSTANT, FRESH = "object", "part", "para
 DERIVED = "derived"
 
 
-class Fact(NamedTuple):
+@dataclass(slots=True)
+class Fact:
     """What is known of a value.
 
     kind: OBJECT (value is `root`), PARTIAL (reached from `root`), PARAMETER (is or was reached from parameter
