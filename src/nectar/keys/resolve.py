@@ -42,6 +42,7 @@ SIGNATURE_FLAGS: Final = (
     | inspect.CO_ITERABLE_COROUTINE | inspect.CO_ASYNC_GENERATOR
 )  # fmt: skip
 _REMEMBERED: Final = 4096  # small pieces of bytes that come again and again
+_OF_NAMESPACES: Final = frozenset({"LOAD_NAME", "STORE_NAME"})
 # Names a class body sets by itself; they tell where the class stands, not what it does.
 _OF_CLASS_BODIES: Final = {
     "__module__": "modules", "__qualname__": "qualnames", "__doc__": "docs",
@@ -171,7 +172,7 @@ class Renderer:
         self.known = part.known
         self.cells = cells
         self.code = part.template.code
-        self.final: dict[int, bytes] = {}
+        self.tokens: dict[int, bytes] = {}
         self.folded: set[int] = set()
         self.labels: dict[int, str] = {}
         self.free: dict[str, int] = {}
@@ -183,17 +184,17 @@ class Renderer:
     def render(self) -> bytes:
         """The skeleton of the template."""
         count = 0
-        final = self.final
+        tokens = self.tokens
         for block in self.template.blocks:
             for merge in block.merges:
-                final[merge] = _token(b"v", count)
+                tokens[merge] = _token(b"v", count)
                 count += 1
             for operation in block.operations:
                 if operation.name in FOLDS and self._fold(operation):
                     self.folded.add(id(operation))
                     continue
                 for result in range(operation.result, operation.result + operation.results):
-                    final[result] = _token(b"v", count)
+                    tokens[result] = _token(b"v", count)
                     count += 1
         return signature(self.code) + b"".join(map(self._block, self.template.blocks))
 
@@ -246,15 +247,16 @@ class Renderer:
         if name == "MAKE_FUNCTION":
             return self._function(operation)
         head = _heads.get((name, type(arg), arg)) or _head(name, arg)
-        if id(operation) in self.ordered:
+        if self.ordered and id(operation) in self.ordered:
             return head + self.resolution.operand(self.ordered[id(operation)], self.labels.get(operation.result, ""))
-        if id(operation) in self.part.inlined:
+        if self.part.inlined and id(operation) in self.part.inlined:
             return self._inlined(self.part.inlined[id(operation)], operation)
-        if name == "STORE_NAME" and arg in _OF_CLASS_BODIES:
-            if _OF_CLASS_BODIES[arg] not in self.resolution.observed:
+        if name in _OF_NAMESPACES:
+            if name == "LOAD_NAME":
+                return head + self._loaded_name(operation)
+            feature = _OF_CLASS_BODIES.get(arg)  # type: ignore[call-overload]
+            if feature is not None and feature not in self.resolution.observed:
                 return b""
-        elif name == "LOAD_NAME":
-            return head + self._loaded_name(operation)
         return b"".join((head, _token(b"", len(operands)), *map(self.token, operands)))
 
     def _inlined(self, content: Template | EnvironmentVariable, operation: Operation) -> bytes:
@@ -326,9 +328,9 @@ class Renderer:
 
     def token(self, value: int) -> bytes:
         """What stands for a value in the skeleton."""
-        token = self.final.get(value)
-        if token is None:
-            token = self.final[value] = self._new_token(value)
+        if value in self.tokens:
+            return self.tokens[value]
+        token = self.tokens[value] = self._new_token(value)
         return token
 
     def _new_token(self, value: int) -> bytes:
