@@ -20,7 +20,8 @@ from nectar.keys.features import Features
 from nectar.keys.folding import MISSING
 from nectar.keys.library import expand_library_function
 from nectar.keys.origin import origin_of_function
-from nectar.keys.purity.analysis import Report, examine
+from nectar.keys.purity.analysis import examine
+from nectar.keys.purity.report import Report
 from nectar.keys.resolve import Resolution, contents
 from nectar.model.origin import APPLICATION
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 import operator
 import types
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from dataclasses import dataclass
+from typing import Final
 
 from nectar.keys.atoms import ATOMS
 from nectar.keys.bytecode.operation import CAUGHT, CONST, FREE, PARAM, Operation
+from nectar.keys.bytecode.template import Template
 from nectar.keys.exposed import shows_anything
 from nectar.keys.features import REBINDS, Features
 from nectar.keys.folding import MISSING
@@ -34,8 +35,9 @@ from nectar.keys.purity.facts import (
     outside,
     static_attribute,
 )
+from nectar.keys.purity.report import Examined, Known, Report, place_of
 from nectar.keys.purity.uses import Uses
-from nectar.keys.resolve import Resolution, resolve_function
+from nectar.keys.resolve import resolve_function
 from nectar.model.origin import APPLICATION
 from nectar.model.refusal import Refusal
 
@@ -67,68 +69,59 @@ _OF_HANDLERS: Final = {
 _STOP_ITERATION: Final = ("CALL_INTRINSIC_1", 3)  # what every generator does with a StopIteration that leaves it
 _TEXT_METHODS: Final = frozenset({"format", "format_map", "__format__", "__str__", "__repr__"})
 _ANY_ATTRIBUTE: Final = frozenset({"names", "qualnames", "modules", "docs", "annotations"})
-_DEPTH: Final = 30  # how far helpers are followed ahead of the walk
 
 
 @dataclass(slots=True)
-class Report:
-    """What was found out about a function."""
+class _Handed:
+    """What a function gives to a helper, and where it does."""
 
-    refusals: list[Refusal] = field(default_factory=list)
-    features: set[str] = field(default_factory=set)
-    settled: list[object] = field(default_factory=list)  # impure objects whose use here has been judged
-    exposed: dict[int, object] = field(default_factory=dict)
-    changed: set[int] = field(default_factory=set)  # parameters, by position
-
-
-class Examined(NamedTuple):
-    """A function with the objects it works with, what it does with them, and the report about it."""
-
-    function: types.FunctionType
-    resolution: Resolution
-    skeleton: bytes
-    report: Report
+    helper: types.FunctionType
+    arguments: list[Fact]
+    template: Template
+    operation: Operation | None
 
 
-Known = dict[tuple[int, bool], Examined]
-
-
-def examine(
-    function: types.FunctionType, observed: Features, known: Known, *, hashing: bool = False, depth: int = 0
-) -> Examined:
+def examine(function: types.FunctionType, observed: Features, known: Known, *, hashing: bool = False) -> Examined:
     """The report about a function of the application; from `known` if it is there.
 
-    hashing: the function is the __hash__ of a class, reached through it, so that it may use hash().
+    hashing: the function is the __hash__ of a class, reached through it, so that it may use hash(). Helpers are
+    examined one after the other and not inside one another, so that long chains of them need no deep stack.
     """
-    found = known.get((id(function), hashing))
-    if found is None:
-        resolution, skeleton = resolve_function(function, observed)
-        found = known[id(function), hashing] = Examined(function, resolution, skeleton, Report())
-        _Examination(found, known, hashing, depth).run()
-    return found
+    key = (id(function), hashing)
+    pending = [] if key in known else [_begin(function, observed, known, hashing=hashing)]
+    while pending:
+        helper = pending[-1].next_helper()
+        if helper is None:
+            pending.pop().finish()
+            continue
+        try:
+            pending.append(_begin(helper, observed, known))
+        except Exception:  # the walk comes to the helper and says what is wrong with it
+            pending[-1].handed.pop()
+    return known[key]
 
 
-def _place(function: types.FunctionType, code: types.CodeType, operation: Operation | None) -> str:
-    file = code.co_filename.replace("\\", "/").rpartition("/")[2]
-    line = code.co_firstlineno
-    if operation is not None:
-        for start, end, number in code.co_lines():
-            if start <= operation.offset < end and number is not None:
-                line = number
-    return f"{function.__code__.co_qualname} ({file}:{line})"
+def _begin(function: types.FunctionType, observed: Features, known: Known, *, hashing: bool = False) -> _Examination:
+    """An examination that has found out everything but what helpers do."""
+    resolution, skeleton = resolve_function(function, observed)
+    found = Examined(function, resolution, skeleton, Report())
+    examination = _Examination(found, known, hashing)
+    examination.run()
+    known[id(function), hashing] = found
+    return examination
 
 
 class _Examination:
-    def __init__(self, subject: Examined, known: Known, hashing: bool, depth: int) -> None:
-        self.function = subject[0]
+    def __init__(self, subject: Examined, known: Known, hashing: bool) -> None:
+        self.function = subject.function
         self.resolution = subject.resolution
         self.report = subject.report
         self.known = known
         self.hashing = hashing
-        self.depth = depth
+        self.handed: list[_Handed] = []  # the next one last
 
     def run(self) -> None:
-        """Fills the report."""
+        """Fills the report with what the function does by itself."""
         facts: dict[int, Facts] = {}
         for part in self.resolution.parts:
             outer = facts.get(id(part.outer))
@@ -137,12 +130,27 @@ class _Examination:
             self.template = part.template
             self.uses = Uses(self.function, self.facts)
             self._examine_part()
+        self.handed.reverse()
+
+    def next_helper(self) -> types.FunctionType | None:
+        """The next helper of which nothing is known; what those before it change has been noted."""
+        while self.handed:
+            known = self.known.get((id(self.handed[-1].helper), False))
+            if known is None:
+                return self.handed[-1].helper
+            handed = self.handed.pop()
+            if known.report.changed:
+                self._take_back(handed, known.report.changed)
+        return None
+
+    def finish(self) -> None:
+        """Fills the report with what follows from what helpers do."""
         if self.report.changed:
             self._changed_defaults()
         for template, operation, name in self.resolution.unimportable:
             reason = f"imports {name}, which cannot be imported now"
             self.report.refusals.append(
-                Refusal("dynamic code", reason, _place(self.function, template.code, operation))
+                Refusal("dynamic code", reason, place_of(self.function, template.code, operation))
             )
 
     def _examine_part(self) -> None:
@@ -169,7 +177,7 @@ class _Examination:
 
     def refuse(self, kind: str, reason: str) -> None:
         """Notes a reason not to cache, with the place where the examination stands."""
-        place = _place(self.function, self.template.code, self.operation)
+        place = place_of(self.function, self.template.code, self.operation)
         self.report.refusals.append(Refusal(kind, reason, place))
 
     def _changed_defaults(self) -> None:
@@ -183,7 +191,7 @@ class _Examination:
         for position in sorted(self.report.changed & defaults.keys()):
             if type(defaults[position]) not in ATOMS and type(defaults[position]) is not tuple:
                 reason = f"changes the default of its parameter {code.co_varnames[position]}, which outlives the call"
-                self.report.refusals.append(Refusal("mutation", reason, _place(self.function, code, None)))
+                self.report.refusals.append(Refusal("mutation", reason, place_of(self.function, code, None)))
 
     # by name
 
@@ -216,7 +224,7 @@ class _Examination:
     def _examine_arithmetic(self, operation: Operation) -> None:
         """+= and the like may change a value in place, % may be formatting."""
         if isinstance(operation.arg, int) and operation.arg >= _IN_PLACE:
-            self._change_in_place(self.facts.of(operation.operands[0]))
+            self._change_inplace_of(self.facts.of(operation.operands[0]))
         if operation.arg in _REMAINDERS and self._may_be_text(self.facts.of(operation.operands[0])):
             self.report.features.add("texts")
 
@@ -373,18 +381,20 @@ class _Examination:
             self._change(by_name[keyword], f"writes ({keyword}=...) into")
 
     def _give(self, called: object, arguments: list[Fact]) -> None:
-        """A function of the application is called: does it change what it is given?"""
-        if not isinstance(called, types.FunctionType) or self.depth > _DEPTH or not any(map(_can_change, arguments)):
+        """A function of the application is called, which may change what it is given."""
+        if not isinstance(called, types.FunctionType) or not any(map(_can_change, arguments)):
             return
-        if origin_of_function(called) is not APPLICATION:
-            return
-        try:
-            helper = examine(called, self.resolution.observed, self.known, depth=self.depth + 1)
-        except Exception:  # the walk comes to the helper and says what is wrong with it
-            return
-        for position in sorted(helper.report.changed):
-            if 0 <= position < len(arguments):
-                self._change(arguments[position], f"hands to {called.__code__.co_qualname}(), which changes,")
+        if origin_of_function(called) is APPLICATION:
+            self.handed.append(_Handed(called, arguments, self.template, self.operation))
+
+    def _take_back(self, handed: _Handed, changed: set[int]) -> None:
+        """A helper changes some of what it is given."""
+        self.template, self.operation = handed.template, handed.operation
+        for position in sorted(changed):
+            if 0 <= position < len(handed.arguments):
+                self._change(
+                    handed.arguments[position], f"hands to {handed.helper.__code__.co_qualname}(), which changes,"
+                )
 
     # changes
 
@@ -395,7 +405,7 @@ class _Examination:
         elif root.kind in (OBJECT, PARTIAL) and type(root.root) not in ATOMS and not mutators.is_transient(root.root):
             self.refuse("mutation", f"{verb} {_name(root.root)} that outlives the call")
 
-    def _change_in_place(self, target: Fact) -> None:
+    def _change_inplace_of(self, target: Fact) -> None:
         root = outside(target)
         if root.kind == PARAMETER:
             self.report.changed.add(root.number)
