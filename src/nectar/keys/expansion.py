@@ -91,8 +91,8 @@ def sized(data: bytes) -> bytes:
 
 def joined(*parts: bytes | str) -> bytes:
     """Parts with their lengths, so that no two lists of parts give the same bytes."""
-    out = []
+    out: list[bytes] = []
     for part in parts:
-        data = part if type(part) is bytes else part.encode("utf-8", "surrogatepass")
+        data = part if isinstance(part, bytes) else part.encode("utf-8", "surrogatepass")
         out += len(data).to_bytes(8, "little"), data
     return b"".join(out)

@@ -340,7 +340,7 @@ class Renderer:
             return self.resolution.operand(source, self.labels.get(value, ""))
         kind, data = self.template.kinds[value], self.template.data[value]
         if kind == PARAM:
-            return _token(b"p", data)  # type: ignore[arg-type]
+            return _token(b"p", data)
         if kind == CONST:
             return self._constant_token(self.code.co_consts[data])  # type: ignore[call-overload]
         if kind == GLOBAL:

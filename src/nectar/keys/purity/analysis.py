@@ -113,7 +113,7 @@ def _begin(function: types.FunctionType, observed: Features, known: Known, *, ha
 
 class _Examination:
     def __init__(self, subject: Examined, known: Known, hashing: bool) -> None:
-        self.function = subject.function
+        self.function = subject[0]
         self.resolution = subject.resolution
         self.report = subject.report
         self.known = known

@@ -99,7 +99,7 @@ class Facts:
             return Fact(OBJECT, found.source if isinstance(found, GlobalsView) else found)
         kind = self.template.kinds[value]
         if kind == PARAM:
-            return _FRESH if self.part.nested else _parameter(self.template.data[value])  # type: ignore[arg-type]
+            return _FRESH if self.part.nested else _parameter(self.template.data[value])
         if kind == CONST:
             return Fact(CONSTANT, self.template.code.co_consts[self.template.data[value]])  # type: ignore[call-overload]
         if kind == MERGE:
@@ -156,7 +156,7 @@ class Facts:
         if self.template.kinds[cell] != CELL:
             return _FRESH
         is_parameter = not self.part.nested and data < len(parameter_names(self.template.code))  # type: ignore[operator]
-        return _parameter(data) if is_parameter else _FRESH  # type: ignore[arg-type]
+        return _parameter(data) if is_parameter else _FRESH
 
 
 @cache

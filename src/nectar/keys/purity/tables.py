@@ -173,7 +173,11 @@ def refresh() -> None:
             _state.modules_seen = -1  # being imported in this moment: look again
             continue
         _state.indexed[name] = module
-        _take_in(name, module)
+        try:
+            _take_in(name, module)
+        except Exception:  # a module of the application under such a name may hold anything
+            if is_installed(module):
+                raise
 
 
 _OF_INTEREST: Final = tuple(dict.fromkeys((*REFUSED, *DENIED, *OWNERS)))
@@ -193,7 +197,7 @@ def _take_in(name: str, module: ModuleType) -> None:
                 found = resolve(module, qualified)
                 if found is not None:
                     _put(_Entry(found, module, kind, f"{name}.{qualified}", unless.get(qualified)))
-    if name in REFUSED and is_installed(module):
+    if name in REFUSED:
         for attribute, value in _refused_members(name, module):
             _put(_Entry(value, module, REFUSED[name][0], f"{name}.{attribute}", unless.get(attribute)))
 
