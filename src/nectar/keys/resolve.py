@@ -193,9 +193,12 @@ class Renderer:
                 if operation.name in FOLDS and self._fold(operation):
                     self.folded.add(id(operation))
                     continue
-                for result in range(operation.result, operation.result + operation.results):
-                    tokens[result] = _token(b"v", count)
-                    count += 1
+                if operation.results == 1:
+                    tokens[operation.result] = _token(b"v", count)
+                else:
+                    for at in range(operation.results):
+                        tokens[operation.result + at] = _token(b"v", count + at)
+                count += operation.results
         return signature(self.code) + b"".join(map(self._block, self.template.blocks))
 
     def _fold(self, operation: Operation) -> bool:
@@ -257,7 +260,9 @@ class Renderer:
             feature = _OF_CLASS_BODIES.get(arg)  # type: ignore[call-overload]
             if feature is not None and feature not in self.resolution.observed:
                 return b""
-        return b"".join((head, _token(b"", len(operands)), *map(self.token, operands)))
+        known = self.tokens
+        tokens = [known.get(value) or self.token(value) for value in operands]
+        return b"".join((head, _token(b"", len(operands)), *tokens))
 
     def _inlined(self, content: Template | EnvironmentVariable, operation: Operation) -> bytes:
         """eval() of constant text by what the text does; a variable of the environment by name, value and default."""

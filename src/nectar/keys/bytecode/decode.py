@@ -14,6 +14,8 @@ import types
 from itertools import compress
 from typing import Any, Final, NamedTuple
 
+_VARARGS: Final = inspect.CO_VARARGS
+_VARKEYWORDS: Final = inspect.CO_VARKEYWORDS
 _EXTENDED: Final = dis.opmap["EXTENDED_ARG"]
 _entries: Any = opcode._inline_cache_entries  # type: ignore[attr-defined]
 # How many bytes an instruction takes together with its caches.
@@ -40,7 +42,11 @@ class Protected(NamedTuple):
 
 def instructions(code: types.CodeType) -> list[Instruction]:
     """The instructions of code, in order."""
-    raw = code.co_code
+    return decoded(code.co_code)
+
+
+def decoded(raw: bytes) -> list[Instruction]:
+    """The instructions that bytecode consists of, in order."""
     operations = raw[::2]
     if _EXTENDED in operations:
         return _extended_instructions(raw)
@@ -88,6 +94,6 @@ def _number(first: int, rest: Any) -> int:
 
 def parameter_names(code: types.CodeType) -> tuple[str, ...]:
     """All parameters by name, *args and **kwargs included."""
-    count = code.co_argcount + code.co_kwonlyargcount
-    count += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    flags = code.co_flags
+    count = code.co_argcount + code.co_kwonlyargcount + bool(flags & _VARARGS) + bool(flags & _VARKEYWORDS)
     return code.co_varnames[:count]

@@ -12,7 +12,7 @@ import types
 from dataclasses import dataclass
 from typing import Final
 
-from nectar.keys.bytecode.decode import Instruction, Protected, exception_table, instructions
+from nectar.keys.bytecode.decode import Instruction, Protected, decoded, exception_table
 
 _FORWARD: Final = {"JUMP_FORWARD", "JUMP_IF_FALSE_OR_POP", "JUMP_IF_TRUE_OR_POP", "FOR_ITER", "SEND"}
 _CONDITIONAL_PREFIX: Final = "POP_JUMP_"
@@ -56,8 +56,9 @@ _LEAVING: Final = frozenset({*JUMPS, *ENDS})
 
 def blocks_of(code: types.CodeType) -> dict[int, Block]:
     """The blocks of code reachable from its start, by offset; each after those that lead to it, but for loops."""
-    found = instructions(code)
-    if not code.co_exceptiontable and _JUMPING.isdisjoint(code.co_code[::2]):
+    raw = code.co_code  # put together at every access
+    found = decoded(raw)
+    if not code.co_exceptiontable and _JUMPING.isdisjoint(raw[::2]):
         return {0: Block(0, found, [])}
     rows = exception_table(code)
     if rows:
@@ -109,7 +110,8 @@ def _split(found: list[Instruction], rows: list[Protected]) -> dict[int, Block]:
     blocks = {}
     for at, end in zip(starts, [*starts[1:], len(found)], strict=True):
         start, last = found[at][0], found[end - 1]
-        blocks[start] = Block(start, found[at:end], leaving.get(last[0], [last[3]]), _innermost(rows, start))
+        handler = _innermost(rows, start) if rows else None
+        blocks[start] = Block(start, found[at:end], leaving.get(last[0], [last[3]]), handler)
     return blocks
 
 

@@ -89,10 +89,10 @@ def _load_closure(machine: Machine, arg: int) -> None:
 
 @_rule("LOAD_FAST", "LOAD_FAST_CHECK")
 def _load_fast(machine: Machine, arg: int) -> None:
-    if arg >= len(machine.variables):
-        machine.stack.append(machine.dereference(arg))
-    else:
+    if arg < len(machine.variables):
         machine.load_local(arg)
+    else:
+        machine.stack.append(machine.dereference(arg))
 
 
 @_rule("STORE_FAST", "STORE_FAST_MAYBE_NULL")

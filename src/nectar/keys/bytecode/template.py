@@ -11,7 +11,6 @@ of every type, up to frame introspection and the moment at which unused objects 
 from __future__ import annotations
 
 import types
-from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -46,18 +45,18 @@ class Block:
 
 @dataclass(slots=True, eq=False)
 class Template:
-    """A code object in normal form. kinds and data describe values, see symbolic.py."""
+    """A code object in normal form. kinds and data describe values, see operation.py; then, what it mentions."""
 
     code: types.CodeType
     kinds: list[int]
     data: list[object]
     blocks: tuple[Block, ...]
-    stored_free: frozenset[str]
-    stored_global: frozenset[str]
-    attributes: frozenset[str]
-    keywords: frozenset[str]
-    spreads: bool
-    strings: frozenset[str]
+    stored_free: frozenset[str] = frozenset()
+    stored_global: frozenset[str] = frozenset()
+    attributes: frozenset[str] = frozenset()
+    keywords: frozenset[str] = frozenset()
+    spreads: bool = False  # whether calls pass keywords that only running would tell
+    strings: frozenset[str] = frozenset()  # constant text that operations are given
 
 
 _templates: dict[int, Template] = {}
@@ -113,7 +112,7 @@ class _Shaper:
         }
         self.maybe_unbound = self._maybe_unbound() if run.doubtful else set()
         self.operations = {start: self._kept(block.operations) for start, block in run.blocks.items()}
-        self.uses: Counter[int] | None = None
+        self.uses: list[int] = []
         self.slots: dict[int, int] = {}
 
     # merges
@@ -193,11 +192,12 @@ class _Shaper:
 
     def _is_only_returned(self, merge: int) -> bool:
         """Whether nothing but one return takes what meets in a merge."""
-        if self.uses is None:
-            self.uses = self._count_uses()
-        return self.uses[merge] == 1
+        if not self.uses:
+            self.uses = self._all_uses()
+        return self.uses.count(merge) == 1
 
-    def _count_uses(self) -> Counter[int]:
+    def _all_uses(self) -> list[int]:
+        """Every value, once for each time it is used."""
         values: list[int] = []
         for start, block in self.run.blocks.items():
             for operation in self.operations[start]:
@@ -207,7 +207,7 @@ class _Shaper:
                 values.extend(map(self.real, block.handler[1]))
         for brought in self.brought.values():
             values.extend(map(self.real, brought))
-        return Counter(values)
+        return values
 
     # edges
 
@@ -240,12 +240,11 @@ class _Shaper:
     def blocks(self) -> tuple[Block, ...]:
         """The blocks in the order control first reaches them."""
         edges = {start: self._edges(start) for start in self.run.blocks}
-        chains = self._chains(edges)
-        order = self._order(edges, chains)
+        chains = self._in_order(edges)
         # without merges and operations that may be dropped nobody asks
-        used = self._used(edges, chains, order) if self.brought or self.run.doubtful else set()
-        numbers = {start: at for at, start in enumerate(order)}
-        blocks = tuple(self._assemble(start, chains[start], edges, numbers, used) for start in order)
+        used = self._used(edges, chains) if self.brought or self.run.doubtful else set()
+        numbers = {start: at for at, start in enumerate(chains)}
+        blocks = tuple([self._assemble(start, chains[start], edges, numbers, used) for start in chains])
         if CAUGHT in self.run.kinds:
             self._number_handlers(numbers)
         return blocks
@@ -267,27 +266,27 @@ class _Shaper:
             found.reverse()
         return _TESTS.get(kind, kind), self.real(value) if value >= 0 else -1, tuple(found)
 
-    def _chains(self, edges: dict[int, _Ways]) -> dict[int, list[int]]:
-        """Runs of blocks that always follow one another under the same handler, by their first."""
-        entered: dict[int, int] = {}
+    def _entered_from_one_place(self, edges: dict[int, _Ways]) -> set[int]:
+        """Blocks that can be part of the block before: one edge leads there and nothing meets there."""
+        once: set[int] = set()
+        again = {0}
         for _, _, ways in edges.values():
             for edge in ways:
-                entered[edge.target] = entered.get(edge.target, 0) + 1
-        handlers = {block.handler[0] for block in self.run.blocks.values() if block.handler is not None}
-        chains = {}
-        for start in self.run.blocks:
-            chain = [start]
-            while True:
-                test, _, ways = edges[chain[-1]]
-                if test != "goto" or len(ways) != 1 or ways[0].target == RETURN:
-                    break
-                after = ways[0].target
-                alone = entered[after] == 1 and after not in handlers and after != 0 and not self.merges[after]
-                if not alone or after in chain or not self._same_handler(start, after):
-                    break
-                chain.append(after)
-            chains[start] = chain
-        return chains
+                (again if edge.target in once else once).add(edge.target)
+        again.update(block.handler[0] for block in self.run.blocks.values() if block.handler is not None)
+        return {start for start in once - again if start != RETURN and not self.merges[start]}
+
+    def _chain(self, start: int, edges: dict[int, _Ways], alone: set[int]) -> list[int]:
+        """A block and those that always follow it under the same handler."""
+        chain = [start]
+        while True:
+            test, _, ways = edges[chain[-1]]
+            if test != "goto" or len(ways) != 1:
+                return chain
+            after = ways[0].target
+            if after not in alone or after in chain or not self._same_handler(start, after):
+                return chain
+            chain.append(after)
 
     def _same_handler(self, start: int, after: int) -> bool:
         one, other = self.run.blocks[start].handler, self.run.blocks[after].handler
@@ -295,37 +294,38 @@ class _Shaper:
             return one is other
         return one[0] == other[0] and self._real_values(one[1]) == self._real_values(other[1])
 
-    def _order(self, edges: dict[int, _Ways], chains: dict[int, list[int]]) -> list[int]:
-        order: list[int] = []
-        seen: set[int] = set()
+    def _in_order(self, edges: dict[int, _Ways]) -> dict[int, list[int]]:
+        """Chains of blocks by their first, in the order control first reaches them."""
+        alone = self._entered_from_one_place(edges)
+        chains: dict[int, list[int]] = {}
         pending = [0]
         while pending:
             start = pending.pop()
-            if start in seen or start == RETURN:
+            if start in chains or start == RETURN:
                 continue
-            seen.add(start)
-            order.append(start)
+            chain = chains[start] = self._chain(start, edges, alone)
             handler = self.run.blocks[start].handler
             if handler is not None:
                 pending.append(handler[0])
-            pending.extend(edge.target for edge in reversed(edges[chains[start][-1]][2]))
-        return order
+            pending.extend([edge.target for edge in reversed(edges[chain[-1]][2])])
+        return chains
 
-    def _used(self, edges: dict[int, _Ways], chains: dict[int, list[int]], order: list[int]) -> set[int]:
+    def _used(self, edges: dict[int, _Ways], chains: dict[int, list[int]]) -> set[int]:
         """Values that matter: used by an effect, a test or a result, or by a value that matters."""
         needs: dict[int, list[int]] = {}
         pending: list[int] = []
-        for start in order:
-            for each in chains[start]:
+        for start, chain in chains.items():
+            for each in chain:
                 for operation in self.operations[each]:
                     if operation.droppable:
                         needs[operation.result] = list(operation.operands)
                     else:
                         pending.extend(operation.operands)
-            _, value, ways = edges[chains[start][-1]]
+            _, value, ways = edges[chain[-1]]
             pending.append(value)
             handler = self.run.blocks[start].handler
-            pending.extend(map(self.real, handler[1]) if handler is not None else ())
+            if handler is not None:
+                pending.extend(map(self.real, handler[1]))
             for edge in ways:
                 if edge.target == RETURN:
                     pending.extend(edge.values)
@@ -379,18 +379,13 @@ class _Shaper:
 
 def _describe(run: Symbolic, blocks: tuple[Block, ...]) -> Template:
     """The template with what the code mentions by name, for those who look for it."""
-    mentioned = _Mentioned(set(), set(), set(), set())
-    spreads = False
-    for block in blocks:
-        for operation in block.operations:
-            if operation.name in _MENTIONING:
-                spreads = _mention(operation, run, mentioned) or spreads
-    strings = _strings(run, blocks) if str in map(type, run.code.co_consts) else frozenset()
-    return Template(
-        run.code, run.kinds, run.data, blocks,
-        frozenset(mentioned.free), frozenset(mentioned.globals), frozenset(mentioned.attributes),
-        frozenset(mentioned.keywords), spreads, strings,
-    )  # fmt: skip
+    template = Template(run.code, run.kinds, run.data, blocks)
+    mentioning = [each for block in blocks for each in block.operations if each.name in _MENTIONING]
+    if mentioning:
+        _mention(mentioning, template)
+    if str in map(type, run.code.co_consts):
+        template.strings = _strings(run, blocks)
+    return template
 
 
 def _strings(run: Symbolic, blocks: tuple[Block, ...]) -> frozenset[str]:
@@ -405,35 +400,32 @@ def _strings(run: Symbolic, blocks: tuple[Block, ...]) -> frozenset[str]:
     )
 
 
-@dataclass(slots=True, eq=False)
-class _Mentioned:
-    free: set[str]
-    globals: set[str]
-    attributes: set[str]
-    keywords: set[str]
-
-
 _ATTRIBUTES: Final = frozenset({"LOAD_ATTR", "STORE_ATTR", "DELETE_ATTR", "IMPORT_FROM"})
 _GLOBALS: Final = frozenset({"STORE_GLOBAL", "DELETE_GLOBAL"})
 _CELLS: Final = frozenset({"STORE_CELL", "DELETE_CELL"})
 _MENTIONING: Final = _ATTRIBUTES | _GLOBALS | _CELLS | {"CALL", "CALL_EX", "LOAD_SUPER_ATTR"}
 
 
-def _mention(operation: Operation, run: Symbolic, mentioned: _Mentioned) -> bool:
-    """Notes the names an operation mentions; True if it is a call with keywords that only running it would tell."""
-    name: str = operation.name
-    arg: Any = operation.arg
-    if name == "CALL":
-        if arg:
-            mentioned.keywords.update(arg)
-    elif name in _ATTRIBUTES:
-        mentioned.attributes.add(arg)
-    elif name in _GLOBALS:
-        mentioned.globals.add(arg)
-    elif name in _CELLS:
-        target = operation.operands[0]
-        if run.kinds[target] == FREE:
-            mentioned.free.add(run.data[target])
-    elif name == "LOAD_SUPER_ATTR":
-        mentioned.attributes.add(arg[0])
-    return name == "CALL_EX" and bool(arg)
+def _mention(operations: list[Operation], template: Template) -> None:
+    """Notes the names that operations mention."""
+    free: set[str] = set()
+    stored: set[str] = set()
+    attributes: set[str] = set()
+    keywords: set[str] = set()
+    for operation in operations:
+        name: str = operation.name
+        arg: Any = operation.arg
+        if name == "CALL":
+            keywords.update(arg)
+        elif name in _ATTRIBUTES:
+            attributes.add(arg)
+        elif name in _GLOBALS:
+            stored.add(arg)
+        elif name == "LOAD_SUPER_ATTR":
+            attributes.add(arg[0])
+        elif name == "CALL_EX":
+            template.spreads = template.spreads or bool(arg)
+        elif template.kinds[operation.operands[0]] == FREE:
+            free.add(template.data[operation.operands[0]])  # type: ignore[arg-type]
+    template.stored_free, template.stored_global = frozenset(free), frozenset(stored)
+    template.attributes, template.keywords = frozenset(attributes), frozenset(keywords)

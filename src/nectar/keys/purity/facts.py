@@ -94,17 +94,19 @@ class Facts:
         return self.template.data[value] if self.template.kinds[value] == RESULT else None  # type: ignore[return-value]
 
     def _find(self, value: int) -> Fact:
-        found = self.part.known.get(value, MISSING)
-        if found is not MISSING:
-            return Fact(OBJECT, found.source if isinstance(found, GlobalsView) else found)
         kind = self.template.kinds[value]
+        if kind == RESULT:
+            found = self.part.known.get(value, MISSING)
+            if found is MISSING:
+                return self._result(self.template.data[value])  # type: ignore[arg-type]
+            return Fact(OBJECT, found.source if isinstance(found, GlobalsView) else found)
         if kind == PARAM:
             return _FRESH if self.part.nested else _parameter(self.template.data[value])
         if kind == CONST:
             return Fact(CONSTANT, self.template.code.co_consts[self.template.data[value]])  # type: ignore[call-overload]
         if kind == MERGE:
             return self._worst(self._brought_to(value))
-        return self._result(self.template.data[value]) if kind == RESULT else _FRESH  # type: ignore[arg-type]
+        return _FRESH
 
     def _worst(self, values: list[int]) -> Fact:
         """Of several values that may meet, one that comes from outside, if any does."""
