@@ -380,9 +380,10 @@ class _Shaper:
 def _describe(run: Symbolic, blocks: tuple[Block, ...]) -> Template:
     """The template with what the code mentions by name, for those who look for it."""
     template = Template(run.code, run.kinds, run.data, blocks)
-    mentioning = [each for block in blocks for each in block.operations if each.name in _MENTIONING]
-    if mentioning:
-        _mention(mentioning, template)
+    for block in blocks:
+        for operation in block.operations:
+            if operation.name in _MENTIONING:
+                _mention(operation, template)
     if str in map(type, run.code.co_consts):
         template.strings = _strings(run, blocks)
     return template
@@ -406,26 +407,21 @@ _CELLS: Final = frozenset({"STORE_CELL", "DELETE_CELL"})
 _MENTIONING: Final = _ATTRIBUTES | _GLOBALS | _CELLS | {"CALL", "CALL_EX", "LOAD_SUPER_ATTR"}
 
 
-def _mention(operations: list[Operation], template: Template) -> None:
-    """Notes the names that operations mention."""
-    free: set[str] = set()
-    stored: set[str] = set()
-    attributes: set[str] = set()
-    keywords: set[str] = set()
-    for operation in operations:
-        name: str = operation.name
-        arg: Any = operation.arg
-        if name == "CALL":
-            keywords.update(arg)
-        elif name in _ATTRIBUTES:
-            attributes.add(arg)
-        elif name in _GLOBALS:
-            stored.add(arg)
-        elif name == "LOAD_SUPER_ATTR":
-            attributes.add(arg[0])
-        elif name == "CALL_EX":
-            template.spreads = template.spreads or bool(arg)
-        elif template.kinds[operation.operands[0]] == FREE:
-            free.add(template.data[operation.operands[0]])  # type: ignore[arg-type]
-    template.stored_free, template.stored_global = frozenset(free), frozenset(stored)
-    template.attributes, template.keywords = frozenset(attributes), frozenset(keywords)
+def _mention(operation: Operation, template: Template) -> None:
+    """Notes the names that an operation mentions."""
+    name: str = operation.name
+    arg: Any = operation.arg
+    if name == "CALL":
+        if arg:
+            template.keywords = template.keywords.union(arg)
+    elif name in _ATTRIBUTES:
+        if arg not in template.attributes:
+            template.attributes |= {arg}
+    elif name in _GLOBALS:
+        template.stored_global |= {arg}
+    elif name == "LOAD_SUPER_ATTR":
+        template.attributes |= {arg[0]}
+    elif name == "CALL_EX":
+        template.spreads = template.spreads or bool(arg)
+    elif template.kinds[operation.operands[0]] == FREE:
+        template.stored_free |= {template.data[operation.operands[0]]}  # type: ignore[arg-type]
