@@ -173,7 +173,6 @@ class Renderer:
         self.cells = cells
         self.code = part.template.code
         self.tokens: dict[int, bytes] = {}
-        self.folded: set[int] = set()
         self.labels: dict[int, str] = {}
         self.free: dict[str, int] = {}
         self.local_cells: dict[int, int] = {}
@@ -185,21 +184,24 @@ class Renderer:
         """The skeleton of the template."""
         count = 0
         tokens = self.tokens
+        written: list[list[Operation]] = []
         for block in self.template.blocks:
             for merge in block.merges:
                 tokens[merge] = _token(b"v", count)
                 count += 1
+            kept: list[Operation] = []
+            written.append(kept)
             for operation in block.operations:
                 if operation.name in FOLDS and self._fold(operation):
-                    self.folded.add(id(operation))
                     continue
+                kept.append(operation)
                 if operation.results == 1:
                     tokens[operation.result] = _token(b"v", count)
                 else:
                     for at in range(operation.results):
                         tokens[operation.result + at] = _token(b"v", count + at)
                 count += operation.results
-        return signature(self.code) + b"".join(map(self._block, self.template.blocks))
+        return signature(self.code) + b"".join(map(self._block, self.template.blocks, written))
 
     def _fold(self, operation: Operation) -> bool:
         found = FOLDS[operation.name](self, operation)
@@ -229,14 +231,13 @@ class Renderer:
 
     # writing
 
-    def _block(self, block: Block) -> bytes:
+    def _block(self, block: Block, operations: list[Operation]) -> bytes:
         token = self.token
         out = [_token(b"B", len(block.merges))]
         if block.handler is not None:
             out.append(_token(b"h", block.handler) + _token(b"", len(block.handler_stack)))
             out.extend(map(token, block.handler_stack))
-        folded = self.folded
-        out += [sized(self._operation(operation)) for operation in block.operations if id(operation) not in folded]
+        out += [sized(self._operation(operation)) for operation in operations]
         out.append(b"T" + block.test.encode() + b":")
         if block.value >= 0:
             out.append(token(block.value))

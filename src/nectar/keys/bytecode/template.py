@@ -214,7 +214,7 @@ class _Shaper:
     def _edge(self, start: int, number: int) -> Edge:
         """The exit of a block, followed through blocks that do nothing."""
         blocks = self.run.blocks
-        seen = {start}
+        seen = [start]
         while True:
             target = blocks[start].exits[number].target
             merges = self.merges[target]
@@ -228,7 +228,7 @@ class _Shaper:
                     return Edge(RETURN, values or (returned,))
             if kind != "goto" or merges:
                 return Edge(target, values)
-            seen.add(target)
+            seen.append(target)
             start, number = target, 0
 
     def _carried(self, start: int, number: int, target: int) -> tuple[int, ...]:

@@ -203,16 +203,16 @@ class _Examination:
             for name in sorted(template.attributes & telling.keys()):
                 feature = telling[name]
                 if feature != observers.REFUSE:
-                    self.report.features.add(feature)
+                    self.report.features |= {feature}
                 elif not (name == "__hash__" and self.hashing):
                     self.refuse("introspection", f"reads {name}, which shows more than what code computes")
         if not telling.keys().isdisjoint(template.strings):
             features = {telling[name] for name in template.strings & telling.keys()}
             self.report.features |= features - {observers.REFUSE}
         if template.stored_global:
-            self.report.features.update(REBINDS + name for name in template.stored_global)
+            self.report.features |= {REBINDS + name for name in template.stored_global}
         if not template.attributes.isdisjoint(_TEXT_METHODS):
-            self.report.features.add("texts")
+            self.report.features |= {"texts"}
 
     # by operation
 
@@ -226,7 +226,7 @@ class _Examination:
         if isinstance(operation.arg, int) and operation.arg >= _IN_PLACE:
             self._change_inplace_of(self.facts.of(operation.operands[0]))
         if operation.arg in _REMAINDERS and self._may_be_text(self.facts.of(operation.operands[0])):
-            self.report.features.add("texts")
+            self.report.features |= {"texts"}
 
     def _store_global(self, operation: Operation) -> None:
         self.refuse("mutation", f"assigns to the global {operation.arg}")
@@ -239,7 +239,7 @@ class _Examination:
         if operation.name in _OF_HANDLERS or (operation.name, operation.arg) == _STOP_ITERATION:
             return
         if any(self._is_error(value) for value in operation.operands):
-            self.report.features.add("errors")
+            self.report.features |= {"errors"}
 
     def _is_error(self, value: int) -> bool:
         """Whether a value is what a handler has caught; other values lie below it on the stack."""
@@ -252,7 +252,7 @@ class _Examination:
             return
         uses = self.uses.of(operation.result)
         if any((use.name, at) not in _CALLED_OR_KEPT for use, at in uses):
-            self.report.features.add("names")
+            self.report.features |= {"names"}
 
     def _may_be_text(self, fact: Fact) -> bool:
         """Whether % may mean formatting."""
@@ -262,7 +262,7 @@ class _Examination:
         target = operation.operands[0]
         name = self.template.data[target]
         if self.template.kinds[target] == FREE and name in self.function.__code__.co_freevars:
-            self.report.features.add(f"{REBINDS}{name}")
+            self.report.features |= {f"{REBINDS}{name}"}
             self.refuse("mutation", f"assigns to the captured variable {name}")
 
     def _loaded(self, operation: Operation) -> None:
@@ -315,7 +315,7 @@ class _Examination:
     def _call_object(self, called: object, arguments: list[Fact]) -> None:
         features = observers.observed_by(called) or frozenset()
         if not arguments and "locals" in features:
-            self.report.features.add("locals")
+            self.report.features |= {"locals"}
         if called is getattr and len(arguments) > 1:
             self._get_attribute(arguments[1])
         elif called is operator.attrgetter or called is operator.methodcaller:
@@ -326,7 +326,7 @@ class _Examination:
         elif called is type and len(arguments) == 1 and self.operation is not None:
             uses = self.uses.of(self.operation.result)
             if any(use.name not in _ABOUT_TYPES and (use.name, at) != ("CALL", 0) for use, at in uses):
-                self.report.features.add("types")
+                self.report.features |= {"types"}
         for position in mutators.changed_arguments(called):
             if position == mutators.RECEIVER:
                 self._change(Fact(OBJECT, getattr(called, "__self__", None)), "changes")
@@ -349,7 +349,7 @@ class _Examination:
             if feature == observers.REFUSE:
                 self.refuse("introspection", f"reads {name.root}, which shows more than what code computes")
             elif feature is not None:
-                self.report.features.add(feature)
+                self.report.features |= {feature}
         else:
             self.report.features |= _ANY_ATTRIBUTE
 
@@ -387,7 +387,7 @@ class _Examination:
         if origin_of_function(called) is APPLICATION:
             self.handed.append(_Handed(called, arguments, self.template, self.operation))
 
-    def _take_back(self, handed: _Handed, changed: set[int]) -> None:
+    def _take_back(self, handed: _Handed, changed: frozenset[int]) -> None:
         """A helper changes some of what it is given."""
         self.template, self.operation = handed.template, handed.operation
         for position in sorted(changed):
@@ -401,14 +401,14 @@ class _Examination:
     def _change(self, target: Fact, verb: str) -> None:
         root = outside(target)
         if root.kind == PARAMETER:
-            self.report.changed.add(root.number)
+            self.report.changed |= {root.number}
         elif root.kind in (OBJECT, PARTIAL) and type(root.root) not in ATOMS and not mutators.is_transient(root.root):
             self.refuse("mutation", f"{verb} {_name(root.root)} that outlives the call")
 
     def _change_inplace_of(self, target: Fact) -> None:
         root = outside(target)
         if root.kind == PARAMETER:
-            self.report.changed.add(root.number)
+            self.report.changed |= {root.number}
         elif root.kind == PARTIAL or (root.kind == OBJECT and hasattr(type(root.root), "__iadd__")):
             self.refuse("mutation", f"changes {_name(root.root)} in place, which outlives the call")
 
@@ -433,7 +433,7 @@ class _Examination:
 
     def _show_as_text(self, shown: Fact) -> None:
         if shown.kind != CONSTANT:
-            self.report.features.add("texts")
+            self.report.features |= {"texts"}
         if shown.kind == OBJECT and not isinstance(shown.root, type):
             found = static_attribute(type(shown.root), "__repr__")
             text = static_attribute(type(shown.root), "__str__")

@@ -16,10 +16,10 @@ class Report:
     """What was found out about a function."""
 
     refusals: list[Refusal] = field(default_factory=list)
-    features: set[str] = field(default_factory=set)
+    features: frozenset[str] = frozenset()
     settled: list[object] = field(default_factory=list)  # impure objects whose use here has been judged
     exposed: dict[int, object] = field(default_factory=dict)
-    changed: set[int] = field(default_factory=set)  # parameters, by position
+    changed: frozenset[int] = frozenset()  # parameters, by position
 
 
 class Examined(NamedTuple):
