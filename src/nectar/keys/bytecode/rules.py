@@ -89,10 +89,10 @@ def _load_closure(machine: Machine, arg: int) -> None:
 
 @_rule("LOAD_FAST", "LOAD_FAST_CHECK")
 def _load_fast(machine: Machine, arg: int) -> None:
-    if arg < len(machine.variables):
-        machine.load_local(arg)
-    else:
+    if arg >= len(machine.variables):
         machine.stack.append(machine.dereference(arg))
+    else:
+        machine.load_local(arg)
 
 
 @_rule("STORE_FAST", "STORE_FAST_MAYBE_NULL")
@@ -290,14 +290,14 @@ def _kw_names(machine: Machine, arg: int) -> None:
 
 @_rule("CALL")
 def _call(machine: Machine, arg: int) -> None:
-    machine.call(machine.pop(arg))
+    machine.call(arg)
 
 
 @_rule("CALL_KW")
 def _call_kw(machine: Machine, arg: int) -> None:
     (names,) = machine.pop(1)
     machine.keywords = machine.code.co_consts[machine.data[names]]
-    machine.call(machine.pop(arg))
+    machine.call(arg)
 
 
 @_rule("CALL_FUNCTION_EX")

@@ -344,13 +344,16 @@ class Machine:
             return self.leaf(CELL, 0)
         return self.operate("LOAD_SLOT", 0, ()) if 0 in self.slots else self.locals[0]
 
-    def call(self, operands: tuple[int, ...]) -> None:
+    def call(self, count: int) -> None:
         """Calls: below the arguments lie the callee and nothing, or a callee and its first argument."""
-        first, second = self.pop(2)
-        callee = (second,) if self.kinds[first] == NULL else (first,) if self.kinds[second] == NULL else (first, second)
-        if not operands and len(callee) == 1 and self.operations and self._loads_super(self.operations[-1], callee[0]):
+        operands = self.pop(count + 2)
+        if self.kinds[operands[0]] == NULL:
+            operands = operands[1:]
+        elif self.kinds[operands[1]] == NULL:
+            operands = (operands[0], *operands[2:])
+        if len(operands) == 1 and self.operations and self._loads_super(self.operations[-1], operands[0]):
             self.operate("SUPER_OF", None, (self._first_argument(),), 0)
-        self.stack.append(self.operate("CALL", self.keywords, (*callee, *operands)))
+        self.stack.append(self.operate("CALL", self.keywords, operands))
         self.keywords = ()
 
 
