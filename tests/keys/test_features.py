@@ -43,7 +43,7 @@ def walks(monkeypatch):
     return done
 
 
-@pytest.mark.parametrize("function, number", [(shows_a_number, 1), (shows_a_price, 2), (shows_names, 2)])
+@pytest.mark.parametrize(("function", "number"), [(shows_a_number, 1), (shows_a_price, 2), (shows_names, 2)])
 def test_walks_are_repeated_only_for_what_was_asked_for(walks, function, number):
     nectar.fingerprint(function)
     assert len(walks) == number

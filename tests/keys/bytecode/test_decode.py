@@ -35,10 +35,8 @@ def by_dis(code):
 def test_names_and_arguments_are_those_of_dis(codes):
     assert len(codes) > 5
     for code in codes:
-        taking = [
-            (name, arg if dis.opmap[name] >= dis.HAVE_ARGUMENT else 0) for _, name, arg, _ in decode.instructions(code)
-        ]
-        assert taking == by_dis(code)
+        steps = [(name, arg) for _, name, arg, _ in decode.instructions(code)]
+        assert [(name, arg if dis.opmap[name] >= dis.HAVE_ARGUMENT else 0) for name, arg in steps] == by_dis(code)
 
 
 def test_reading_without_long_arguments_gives_what_reading_with_them_gives():
