@@ -180,7 +180,7 @@ class _Recheck:
         self.function = function
         self.code = function.__code__
         self.defaults = function.__defaults__
-        self.keyword_defaults = dict(function.__kwdefaults__ or {})
+        self.keyword_defaults = dict(function.__kwdefaults__) if function.__kwdefaults__ else {}
         self.cells = resolution.cells
         self.own = own
         self.reads = resolution.reads

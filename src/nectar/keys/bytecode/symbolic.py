@@ -75,6 +75,7 @@ class Symbolic:
     slots: bool  # whether locals are kept in memory
 
 
+_NO_LOCALS: Final[frozenset[int]] = frozenset()
 _MAY_BE_UNBOUND: Final = (MERGE, UNBOUND)
 _KEEPING: Final = {"JUMP_IF_FALSE_OR_POP", "JUMP_IF_TRUE_OR_POP"}  # these leave the value on the stack when they jump
 
@@ -101,8 +102,8 @@ class Machine:
         if self.cells:
             self.variables += tuple(name for name in self.cells if name not in code.co_varnames)
         branches = len(self.blocks) > 1  # without, nothing asks for the following
-        self.stored = self._stored_locals() if branches else frozenset()
-        self.slots = self._slots() if branches else frozenset()
+        self.stored = self._stored_locals() if branches else _NO_LOCALS
+        self.slots = self._slots() if branches else _NO_LOCALS
         self.stack: list[int] = []
         self.locals: list[int] = []
         self.operations: list[Operation] = []
@@ -175,7 +176,7 @@ class Machine:
         """Locals that code reachable from a handler loads, and that some code stores."""
         pending = [block.handler.target for block in self.blocks.values() if block.handler is not None]
         if not pending:
-            return frozenset()
+            return _NO_LOCALS
         seen: set[int] = set()
         loaded: set[int] = set()
         while pending:

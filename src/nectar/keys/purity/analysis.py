@@ -313,8 +313,7 @@ class _Examination:
                 self._expose(argument)
 
     def _call_object(self, called: object, arguments: list[Fact]) -> None:
-        features = observers.observed_by(called) or frozenset()
-        if not arguments and "locals" in features:
+        if not arguments and "locals" in (observers.observed_by(called) or ()):
             self.report.features |= {"locals"}
         if called is getattr and len(arguments) > 1:
             self._get_attribute(arguments[1])
