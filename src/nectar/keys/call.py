@@ -50,10 +50,10 @@ def call_of(function: object, arguments: Mapping[str, object], extra: bytes = b"
     for _ in range(_ROUNDS):
         outcome = outcome_of(function, observed)
         walk = _over(outcome, arguments, extra)
-        if walk.noticed <= outcome.walk.observed:
+        if not outcome.walk.observed.lacks(walk.noticed) and not walk.observed.lacks(walk.noticed):
             break
         # The code of an argument looks at what was left out of the function's part: take that part with it.
-        observed = outcome.walk.observed | walk.noticed
+        observed = outcome.walk.observed.known | walk.noticed
     refusals = outcome.refusals
     if walk.refusals:
         refusals += explore(list(arguments.values()), observed=observed)[2]

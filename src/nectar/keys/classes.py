@@ -12,6 +12,7 @@ import types
 from typing import Final
 
 from nectar.keys.expansion import Expansion, WalkContext, joined
+from nectar.keys.features import Features
 from nectar.keys.functions import ROLES, SpecialMethod
 from nectar.keys.library import expand_library_class, registered_with
 from nectar.keys.origin import origin_of_class
@@ -58,7 +59,7 @@ def _member(name: str, value: object) -> object:
     return value if role is None or type(value) is not types.FunctionType else SpecialMethod(value, role)
 
 
-def _identity(cls: type, observed: frozenset[str]) -> list[str]:
+def _identity(cls: type, observed: Features) -> list[str]:
     """The name of a class, as far as reached code looks at it. Texts of instances and errors contain it."""
     texts = "texts" in observed or "errors" in observed
     found = [cls.__name__] if texts or "names" in observed else []
@@ -69,7 +70,7 @@ def _identity(cls: type, observed: frozenset[str]) -> list[str]:
     return found
 
 
-def _counts(name: str, value: object, cls: type, observed: frozenset[str]) -> bool:
+def _counts(name: str, value: object, cls: type, observed: Features) -> bool:
     if name in _KEPT_BY_PYTHON or type(value) is _SLOT:
         return False
     if name == "_value2member_map_":  # flags add combinations to it when they are first asked for

@@ -52,7 +52,7 @@ def is_pure(function: object) -> bool:
 
 def dependencies_of(function: object) -> tuple[object, ...]:
     """The declared dependencies of a function."""
-    found = _dependencies.get(id(_target(function)))
+    found = _dependencies.get(id(_target(function))) if _dependencies else None
     return () if found is None else found[1]
 
 

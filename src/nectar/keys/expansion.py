@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from nectar.keys.features import Features
     from nectar.model.refusal import Refusal
 
 Buffer = bytes | bytearray | memoryview
@@ -46,7 +47,7 @@ class Expansion(NamedTuple):
 class WalkContext(Protocol):
     """What an expander may ask of the walk it takes part in."""
 
-    observed: frozenset[str]
+    observed: Features
     examined: dict[tuple[int, bool], Any]  # reports about functions, see purity/analysis.py
 
     def observe(self, feature: str) -> None:
@@ -99,9 +100,8 @@ def sized(data: bytes) -> bytes:
 
 def joined(*parts: bytes | str) -> bytes:
     """Parts with their lengths, so that no two lists of parts give the same bytes."""
-    out = []
+    out: list[bytes] = []
     for part in parts:
-        data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
-        out.append(len(data).to_bytes(8, "little"))
-        out.append(data)
+        data = part if isinstance(part, bytes) else part.encode("utf-8", "surrogatepass")
+        out += len(data).to_bytes(8, "little"), data
     return b"".join(out)

@@ -169,7 +169,7 @@ def _call_eval(renderer: Renderer, operation: Operation) -> object:
 
 def _constant_parameters(renderer: Renderer) -> tuple[str, ...]:
     """The parameters, if this code assigns to no local at all."""
-    names = {each.name for each in instructions(renderer.code)}
+    names = {name for _, name, _, _ in instructions(renderer.code)}
     assigns = any(name.startswith(("STORE_FAST", "STORE_DEREF", "DELETE_FAST", "DELETE_DEREF")) for name in names)
     return () if assigns or renderer.part.nested else parameter_names(renderer.code)
 

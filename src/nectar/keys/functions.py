@@ -9,20 +9,24 @@ from __future__ import annotations
 
 import types
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 from nectar.keys import declared
 from nectar.keys.bytecode.decode import parameter_names
-from nectar.keys.expansion import Expansion, WalkContext, joined
+from nectar.keys.expansion import Expansion, WalkContext, joined, sized
 from nectar.keys.exposed import Exposed
+from nectar.keys.features import Features
 from nectar.keys.folding import MISSING
 from nectar.keys.library import expand_library_function
 from nectar.keys.origin import origin_of_function
-from nectar.keys.purity.analysis import Report, examine
+from nectar.keys.purity.analysis import examine
+from nectar.keys.purity.report import Report
 from nectar.keys.resolve import Resolution, contents
 from nectar.model.origin import APPLICATION
 
 _IDENTITY: Final = ("names", "qualnames", "docs", "annotations", "modules", "code")
+_SHOWN: Final = frozenset({*_IDENTITY, "errors", "signatures", "locals"})  # features that show more than what it does
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,18 +64,16 @@ def expand_function(function: types.FunctionType, walk: WalkContext, special: Sp
     hashing = special is not None and special.role == "hash"
     _, resolution, skeleton, report = examine(function, walk.observed, walk.examined, hashing=hashing)
     _tell(walk, report, special or function)
-    cells = resolution.cells
     for part in resolution.parts:
-        inner = part.template.code
-        walk.note_call_names(inner.co_varnames[: inner.co_argcount], part.template.keywords, part.template.spreads)
-    parts = _Parts()
-    for value, label in zip(resolution.operands, resolution.labels, strict=True):
-        parts.add(label, value)
-    if "__class__" in cells:  # read by super() without being named
-        parts.add("class", cells["__class__"])
+        template = part.template
+        inner = template.code
+        walk.note_call_names(inner.co_varnames[: inner.co_argcount], template.keywords, template.spreads)
+    parts = _Parts(list(resolution.operands), list(resolution.labels))
+    if "__class__" in resolution.cells:  # read by super() without being named
+        parts.add("class", resolution.cells["__class__"])
     for name, value in _defaults(function):
         parts.add(f"default of {name}", value)
-    own = {name: value for name, value in vars(function).items() if name not in declared.MARKS}
+    own = _own_attributes(function)
     own_names = list(own) if "order" in walk.observed else sorted(own)
     for name in own_names:
         parts.add(f"attribute {name}", own[name])
@@ -79,15 +81,12 @@ def expand_function(function: types.FunctionType, walk: WalkContext, special: Sp
         parts.add("as seen by what it is given to", Exposed(value))
     for value in declared.dependencies_of(function):
         parts.add("declared dependency", value)
-    identity = _identity(function, walk, parts)
-    payload = joined(skeleton, *own_names, b"", identity, len(function.__defaults__ or ()).to_bytes(4, "little"))
-    return Expansion(
-        "function",
-        payload,
-        parts.values,
-        parts.labels,
-        still=_Recheck(function, resolution, cells, own, bool(walk.observed)),
-    )
+    shown = walk.observed.any_of(_SHOWN)
+    identity = tuple(_identity(function, walk.observed, parts)) if shown else ()
+    keywords = tuple(sorted(function.__kwdefaults__)) if function.__kwdefaults__ else ()
+    payload = sized(skeleton) + _way_of_calling(tuple(own_names), keywords, identity, len(function.__defaults__ or ()))
+    recheck = _Recheck(function, resolution, own, shown)
+    return Expansion("function", payload, parts.values, parts.labels, still=recheck)
 
 
 def _tell(walk: WalkContext, report: Report, user: object) -> None:
@@ -109,33 +108,45 @@ def _tell(walk: WalkContext, report: Report, user: object) -> None:
 class _Parts:
     __slots__ = ("labels", "values")
 
-    def __init__(self) -> None:
-        self.values: list[object] = []
-        self.labels: list[str] = []
+    def __init__(self, values: list[object], labels: list[str]) -> None:
+        self.values = values
+        self.labels = labels
 
     def add(self, label: str, value: object) -> None:
         self.labels.append(label)
         self.values.append(value)
 
 
+def _own_attributes(function: types.FunctionType) -> dict[str, object]:
+    attributes = function.__dict__
+    return {name: value for name, value in attributes.items() if name not in declared.MARKS} if attributes else {}
+
+
 def _defaults(function: types.FunctionType) -> list[tuple[str, object]]:
+    values, by_keyword = function.__defaults__ or (), function.__kwdefaults__ or {}
+    if not values and not by_keyword:
+        return []
     code = function.__code__
-    values = function.__defaults__ or ()
     names = code.co_varnames[code.co_argcount - len(values) : code.co_argcount]
-    by_keyword = function.__kwdefaults__ or {}
     return [*zip(names, values, strict=True), *((name, by_keyword[name]) for name in sorted(by_keyword))]
 
 
-def _identity(function: types.FunctionType, walk: WalkContext, parts: _Parts) -> bytes:
+@lru_cache(maxsize=256)
+def _way_of_calling(
+    own_names: tuple[str, ...], keywords: tuple[str, ...], identity: tuple[bytes | str, ...], defaults: int
+) -> bytes:
+    """What surrounds the body of a function. Most have nothing there, so that the bytes are the same."""
+    return joined(*own_names, b"", joined(",".join(keywords), *identity), defaults.to_bytes(4, "little"))
+
+
+def _identity(function: types.FunctionType, observed: Features, parts: _Parts) -> list[bytes | str]:
     """Name, docstring and the like, as far as reached code looks at them."""
-    found: list[bytes | str] = [",".join(sorted(function.__kwdefaults__ or {}))]
-    if not walk.observed:
-        return joined(*found)
+    found: list[bytes | str] = []
     code = function.__code__
-    if "errors" in walk.observed:  # messages name the function and its parameters
+    if "errors" in observed:  # messages name the function and its parameters
         found.append(joined(function.__qualname__, *parameter_names(code)))
     for feature in _IDENTITY:
-        if feature not in walk.observed:
+        if feature not in observed:
             continue
         if feature == "names":
             found.append(function.__name__)
@@ -149,9 +160,9 @@ def _identity(function: types.FunctionType, walk: WalkContext, parts: _Parts) ->
             parts.add("annotations", dict(function.__annotations__))
         else:
             parts.add("code", code)
-    if "signatures" in walk.observed or "locals" in walk.observed:
-        found.append(joined(*(code.co_varnames if "locals" in walk.observed else parameter_names(code))))
-    return joined(*found)
+    if "signatures" in observed or "locals" in observed:
+        found.append(joined(*(code.co_varnames if "locals" in observed else parameter_names(code))))
+    return found
 
 
 def _shown(function: types.FunctionType) -> dict[str, object]:
@@ -169,18 +180,17 @@ class _Recheck:
         self,
         function: types.FunctionType,
         resolution: Resolution,
-        cells: dict[str, object],
         own: dict[str, object],
-        observed: bool,
+        shown: bool,
     ) -> None:
         self.function = function
         self.code = function.__code__
         self.defaults = function.__defaults__
-        self.keyword_defaults = dict(function.__kwdefaults__ or {})
-        self.cells = cells
+        self.keyword_defaults = dict(function.__kwdefaults__) if function.__kwdefaults__ else {}
+        self.cells = resolution.cells
         self.own = own
         self.reads = resolution.reads
-        self.shown = _shown(function) if observed else None
+        self.shown = _shown(function) if shown else None
 
     def __call__(self) -> bool:
         function = self.function
@@ -197,10 +207,7 @@ class _Recheck:
             function.__kwdefaults__ or {}, self.keyword_defaults
         ):
             return False
-        attributes = function.__dict__
-        return not (attributes or self.own) or _same(
-            {name: value for name, value in attributes.items() if name not in declared.MARKS}, self.own
-        )
+        return not (function.__dict__ or self.own) or _same(_own_attributes(function), self.own)
 
 
 def _same(now: dict[str, object], then: dict[str, object]) -> bool:

@@ -103,10 +103,10 @@ def _holds(cell: types.CellType) -> bool:
 def _identity_of(code: types.CodeType) -> tuple[bytes, ...]:
     """What tells apart functions of one name that a library makes at run time; docstrings do not."""
     steps = instructions(code)
-    constants = [code.co_consts[step.arg] for step in steps if step.name in ("LOAD_CONST", "RETURN_CONST", "KW_NAMES")]
+    constants = [code.co_consts[arg] for _, name, arg, _ in steps if name in ("LOAD_CONST", "RETURN_CONST", "KW_NAMES")]
     return (
         str(code.co_firstlineno).encode(),
-        *(step.name.encode() for step in steps if step.name != "NOP"),
+        *(name.encode() for _, name, _, _ in steps if name != "NOP"),
         *(name.encode() for name in code.co_names),
         *(ATOMS[type(value)](value) for value in constants if type(value) in ATOMS),
     )

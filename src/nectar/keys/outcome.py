@@ -16,6 +16,7 @@ from nectar.errors import UnencodableError
 from nectar.keys import declared
 from nectar.keys.ambient import Settings, always_touched
 from nectar.keys.expansion import joined
+from nectar.keys.features import Features
 from nectar.keys.functions import SpecialMethod
 from nectar.keys.origin import application_packages
 from nectar.keys.purity import tables
@@ -74,9 +75,10 @@ def explore(
     tables.refresh()
     while True:
         walk = _walk(value, observed, observer)
-        if walk.noticed <= observed:
-            break
         observed |= walk.noticed
+        if not walk.observed.lacks(walk.noticed):
+            break
+    walk.observed.complete(walk.noticed)
     digest = walk.finish()
     refusals = tuple(walk.refusals)
     if refusals:
@@ -104,7 +106,7 @@ def _walk(
 ) -> Walk:
     hasher = new_hasher()
     hasher.update(joined(*_parameters(value)))
-    walk = Walk(expander_for, hasher, observed, observer() if observer else None, closed)
+    walk = Walk(expander_for, hasher, Features(observed), observer() if observer else None, closed)
     try:
         walk.visit(value, _label(value))
     except RecursionError as error:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import inspect
 import types
+from functools import lru_cache
 from typing import Any, Final
 
 from nectar.errors import UnencodableError
@@ -33,13 +34,15 @@ from nectar.keys.bytecode.operation import (
 )
 from nectar.keys.bytecode.template import RETURN, Block, Template, template_of
 from nectar.keys.expansion import joined, sized
+from nectar.keys.features import Features
 from nectar.keys.folding import FOLDS, MISSING, GlobalsView
 
 SIGNATURE_FLAGS: Final = (
     inspect.CO_VARARGS | inspect.CO_VARKEYWORDS | inspect.CO_GENERATOR | inspect.CO_COROUTINE
     | inspect.CO_ITERABLE_COROUTINE | inspect.CO_ASYNC_GENERATOR
 )  # fmt: skip
-REBINDS: Final = "rebinds "  # with a name behind it: a feature of programs that assign to a global or captured variable
+_REMEMBERED: Final = 4096  # small pieces of bytes that come again and again
+_OF_NAMESPACES: Final = frozenset({"LOAD_NAME", "STORE_NAME"})
 # Names a class body sets by itself; they tell where the class stands, not what it does.
 _OF_CLASS_BODIES: Final = {
     "__module__": "modules", "__qualname__": "qualnames", "__doc__": "docs",
@@ -63,7 +66,7 @@ class Part:
         ] = {}  # calls that were looked into, by id of the operation
 
 
-def resolve_function(function: types.FunctionType, observed: frozenset[str]) -> tuple[Resolution, bytes]:
+def resolve_function(function: types.FunctionType, observed: Features) -> tuple[Resolution, bytes]:
     """The objects a function works with, and what it does with them."""
     try:
         template = template_of(function.__code__)
@@ -106,12 +109,13 @@ class Resolution:
         namespace: dict[str, object],
         builtin: dict[str, object],
         cells: dict[str, object],
-        observed: frozenset[str],
+        observed: Features,
     ) -> None:
         self.namespace = namespace
         self.builtin = builtin
         self.cells = cells
         self.observed = observed
+        self.rebound = observed.rebound
         self.operands: list[object] = []
         self.labels: list[str] = []
         self.reads: list[tuple[dict[str, object], str, object]] = []
@@ -140,16 +144,14 @@ class Resolution:
 
     def operand(self, value: object, label: str) -> bytes:
         """The token of an object, which becomes an operand."""
-        atom = ATOMS.get(type(value))
-        key: object = (type(value), atom(value)) if atom is not None else id(value)
+        kind = type(value)
+        key: object = (kind, ATOMS[kind](value)) if kind in ATOMS else id(value)
         token = self._numbers.get(key)
         if token is None:
             token = _token(b"o", len(self.operands))
             self.operands.append(value)
             self.labels.append(label)
-            if (
-                type(value) is not tuple and type(value) is not frozenset
-            ):  # whether those are shared is up to the compiler
+            if kind is not tuple and kind is not frozenset:  # whether those are shared is up to the compiler
                 self._numbers[key] = token
         return token
 
@@ -170,36 +172,39 @@ class Renderer:
         self.known = part.known
         self.cells = cells
         self.code = part.template.code
-        self.final: dict[int, bytes] = {}
-        self.folded: set[int] = set()
+        self.tokens: dict[int, bytes] = {}
         self.labels: dict[int, str] = {}
         self.free: dict[str, int] = {}
         self.local_cells: dict[int, int] = {}
         self.parameters: dict[str, int] = {}  # of the function that evaluates this code, by name
-        self.rebound = {each.removeprefix(REBINDS) for each in resolution.observed if each.startswith(REBINDS)}
+        self.rebound = resolution.rebound
         self.ordered: dict[int, object] = {}  # loads of names that reached code assigns to: when matters, too
 
     def render(self) -> bytes:
         """The skeleton of the template."""
         count = 0
+        tokens = self.tokens
+        written: list[list[Operation]] = []
         for block in self.template.blocks:
             for merge in block.merges:
-                self.final[merge] = _token(b"v", count)
+                tokens[merge] = _token(b"v", count)
                 count += 1
+            kept: list[Operation] = []
+            written.append(kept)
             for operation in block.operations:
-                if self._fold(operation):
-                    self.folded.add(id(operation))
+                if operation.name in FOLDS and self._fold(operation):
                     continue
-                for result in range(operation.result, operation.result + operation.results):
-                    self.final[result] = _token(b"v", count)
-                    count += 1
-        return signature(self.code) + b"".join(self._block(block) for block in self.template.blocks)
+                kept.append(operation)
+                if operation.results == 1:
+                    tokens[operation.result] = _token(b"v", count)
+                else:
+                    for at in range(operation.results):
+                        tokens[operation.result + at] = _token(b"v", count + at)
+                count += operation.results
+        return signature(self.code) + b"".join(map(self._block, self.template.blocks, written))
 
     def _fold(self, operation: Operation) -> bool:
-        fold = FOLDS.get(operation.name)
-        if fold is None:
-            return False
-        found = fold(self, operation)
+        found = FOLDS[operation.name](self, operation)
         if found is MISSING:
             return False
         self.known[operation.result] = found
@@ -226,15 +231,13 @@ class Renderer:
 
     # writing
 
-    def _block(self, block: Block) -> bytes:
+    def _block(self, block: Block, operations: list[Operation]) -> bytes:
         token = self.token
-        out = [b"B", len(block.merges).to_bytes(4, "little")]
+        out = [_token(b"B", len(block.merges))]
         if block.handler is not None:
-            out.append(_token(b"h", block.handler) + len(block.handler_stack).to_bytes(4, "little"))
+            out.append(_token(b"h", block.handler) + _token(b"", len(block.handler_stack)))
             out.extend(map(token, block.handler_stack))
-        for head, operation in zip(block.heads, block.operations, strict=True):
-            if id(operation) not in self.folded:
-                out.append(sized(self._operation(head, operation)))
+        out += [sized(self._operation(operation)) for operation in operations]
         out.append(b"T" + block.test.encode() + b":")
         if block.value >= 0:
             out.append(token(block.value))
@@ -243,20 +246,24 @@ class Renderer:
             out.extend(map(token, edge.values))
         return b"".join(out)
 
-    def _operation(self, head: bytes, operation: Operation) -> bytes:
-        if operation.name == "MAKE_FUNCTION":
+    def _operation(self, operation: Operation) -> bytes:
+        name, arg, operands = operation.name, operation.arg, operation.operands
+        if name == "MAKE_FUNCTION":
             return self._function(operation)
-        if id(operation) in self.ordered:
+        head = _heads.get((name, type(arg), arg)) or _head(name, arg)
+        if self.ordered and id(operation) in self.ordered:
             return head + self.resolution.operand(self.ordered[id(operation)], self.labels.get(operation.result, ""))
-        if id(operation) in self.part.inlined:
+        if self.part.inlined and id(operation) in self.part.inlined:
             return self._inlined(self.part.inlined[id(operation)], operation)
-        if operation.name == "STORE_NAME" and operation.arg in _OF_CLASS_BODIES:
-            if _OF_CLASS_BODIES[operation.arg] not in self.resolution.observed:
+        if name in _OF_NAMESPACES:
+            if name == "LOAD_NAME":
+                return head + self._loaded_name(operation)
+            feature = _OF_CLASS_BODIES.get(arg)  # type: ignore[call-overload]
+            if feature is not None and feature not in self.resolution.observed:
                 return b""
-        elif operation.name == "LOAD_NAME":
-            return head + self._loaded_name(operation)
-        operands = b"".join(map(self.token, operation.operands))
-        return head + len(operation.operands).to_bytes(4, "little") + operands
+        known = self.tokens
+        tokens = [known.get(value) or self.token(value) for value in operands]
+        return b"".join((head, _token(b"", len(operands)), *tokens))
 
     def _inlined(self, content: Template | EnvironmentVariable, operation: Operation) -> bytes:
         """eval() of constant text by what the text does; a variable of the environment by name, value and default."""
@@ -327,9 +334,9 @@ class Renderer:
 
     def token(self, value: int) -> bytes:
         """What stands for a value in the skeleton."""
-        token = self.final.get(value)
-        if token is None:
-            token = self.final[value] = self._new_token(value)
+        if value in self.tokens:
+            return self.tokens[value]
+        token = self.tokens[value] = self._new_token(value)
         return token
 
     def _new_token(self, value: int) -> bytes:
@@ -339,7 +346,7 @@ class Renderer:
             return self.resolution.operand(source, self.labels.get(value, ""))
         kind, data = self.template.kinds[value], self.template.data[value]
         if kind == PARAM:
-            return _token(b"p", data)  # type: ignore[arg-type]
+            return _token(b"p", data)
         if kind == CONST:
             return self._constant_token(self.code.co_consts[data])  # type: ignore[call-overload]
         if kind == GLOBAL:
@@ -378,11 +385,28 @@ class Renderer:
 
 def signature(code: types.CodeType) -> bytes:
     """How arguments are passed: numbers, kinds, and the names that only keywords can give."""
-    positional = code.co_argcount
-    keyword_only = code.co_varnames[positional : positional + code.co_kwonlyargcount]
-    counts = (positional, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags & SIGNATURE_FLAGS)
-    return joined(*(count.to_bytes(4, "little") for count in counts), *keyword_only)
+    positional, keyword_only = code.co_argcount, code.co_kwonlyargcount
+    counts = _counts(positional, code.co_posonlyargcount, keyword_only, code.co_flags & SIGNATURE_FLAGS)
+    return counts + joined(*code.co_varnames[positional : positional + keyword_only]) if keyword_only else counts
 
 
+@lru_cache(maxsize=_REMEMBERED)
+def _counts(*numbers: int) -> bytes:
+    return joined(*(number.to_bytes(4, "little") for number in numbers))
+
+
+@lru_cache(maxsize=_REMEMBERED)
 def _token(kind: bytes, number: int) -> bytes:
     return kind + number.to_bytes(4, "little")
+
+
+_heads: dict[tuple[str, type, object], bytes] = {}
+
+
+def _head(name: str, arg: object) -> bytes:
+    """The fixed part of the bytes of an operation. The same few come again and again."""
+    head = sized(f"{name}:{arg!r}".encode("utf-8", "backslashreplace"))
+    # (True,) and (1,) are equal, but not here
+    if (type(arg) is not tuple or not arg) and len(_heads) < _REMEMBERED:
+        _heads[name, type(arg), arg] = head
+    return head

@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import blake3
@@ -20,6 +21,7 @@ import blake3
 from nectar.errors import UnencodableError
 from nectar.keys.atoms import ATOMS
 from nectar.keys.expansion import Expander, Expansion, always, sized
+from nectar.keys.features import Features
 from nectar.keys.scheme import digest_of
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 FLUSH_AT: Final = 1 << 16
 INLINE: Final = 64  # immutable tuples whose bytes are longer are represented by their digest
 _NODE, _END, _BACK, _SET = b"(", b")", b"@", b"{"
+_NO_MORE: Final = object()
 
 
 class Observer(Protocol):
@@ -65,11 +68,11 @@ class Walk:
         self,
         expander_for: Callable[[type], Expander],
         hasher: blake3.blake3,
-        observed: frozenset[str] = frozenset(),
+        observed: Features | None = None,
         observer: Observer | None = None,
         closed: Callable[[object], bool] | None = None,
     ) -> None:
-        self.observed = observed
+        self.observed = Features() if observed is None else observed
         self.noticed: set[str] = set()
         self.refusals: list[Refusal] = []
         self.rechecks: list[Callable[[], bool]] = []
@@ -176,7 +179,7 @@ class Walk:
 
         This one stays as it is, and can be continued again. observed: what else is observed from here on.
         """
-        walk = Walk(self._expander_for, hasher, self.observed | observed, None, self._closed)
+        walk = Walk(self._expander_for, hasher, self.observed.extended(observed), None, self._closed)
         walk._seen = self._seen.copy()
         walk._ambiguous = self._ambiguous.copy()
         walk._parameters = self._parameters.copy()
@@ -207,25 +210,24 @@ class Walk:
     def visit(self, root: object, label: str) -> None:
         """Walks over everything root is made of, after what was visited before."""
         self._meet(root, label)
-        stack = self._stack
+        stack, observer = self._stack, self._observer
         while stack:
             frame = stack[-1]
             frame.position += 1
-            try:
-                child = next(frame.children)
-            except StopIteration:
+            child = next(frame.children, _NO_MORE)
+            if child is _NO_MORE:
                 stack.pop()
                 self._out += _END
-                if self._observer:
-                    self._observer.leave()
+                if observer is not None:
+                    observer.leave()
                 continue
             atom = ATOMS.get(type(child))
             if atom is not None:
                 self._out += atom(child)
-                if self._observer:
-                    self._observer.leaf(child, frame.child_label(), repeated=False)
+                if observer is not None:
+                    observer.leaf(child, frame.child_label(), repeated=False)
             else:
-                self._meet(child, frame.child_label() if self._observer else "")
+                self._meet(child, "" if observer is None else frame.child_label())
             if len(self._out) > FLUSH_AT:
                 self._flush()
 
@@ -306,11 +308,12 @@ class Walk:
             ) from error
         if self._closed is not None and self._closed(value):
             del self.refusals[told:]
-        if expansion.still is None:
-            self.rechecks.append(_Recheck(expander, value, expansion, self))
-        elif expansion.still is not always:
-            self.rechecks.append(expansion.still)
-        bulk = expansion.hashed + sum(len(memoryview(buffer)) for buffer in expansion.buffers)
+        still = expansion.still
+        if still is not always:
+            self.rechecks.append(_Recheck(expander, value, expansion, self) if still is None else still)
+        bulk = expansion.hashed
+        if expansion.buffers:
+            bulk += sum(len(memoryview(buffer)) for buffer in expansion.buffers)
         self.weight += len(expansion.children) + bulk // 64
         return expansion
 
@@ -319,19 +322,19 @@ class Walk:
             self._seen[id(value)] = len(self._seen)
         self._kept.append(value)
         out = self._out
-        out += _NODE
-        out += sized(expansion.tag.encode())
+        out += _opening(expansion.tag)
         out += sized(expansion.payload)
         out += len(expansion.buffers).to_bytes(4, "little")
         for buffer in expansion.buffers:
             self._absorb(buffer)
         if self._closed is not None and self._closed(value):
             expansion = expansion._replace(children=(), labels=(), unordered=False)
-        if self._observer:
+        if self._observer is not None:
             self._observer.enter(value, label, expansion)
-        frame = _Frame(value, label, expansion, iter(()))
+        frame = _Frame(value, label, expansion, iter(expansion.children))
         self._stack.append(frame)
-        frame.children = self._in_order(frame) if expansion.unordered else iter(expansion.children)
+        if expansion.unordered:
+            frame.children = self._in_order(frame)
 
     def _absorb(self, buffer: bytes | bytearray | memoryview) -> None:
         view = memoryview(buffer).cast("B") if not isinstance(buffer, bytes) else buffer
@@ -441,6 +444,11 @@ def _same(new: object, old: object) -> bool:
         return True
     atom = ATOMS.get(type(new))
     return atom is not None and type(new) is type(old) and atom(new) == atom(old)
+
+
+@lru_cache(maxsize=256)
+def _opening(tag: str) -> bytes:
+    return _NODE + sized(tag.encode())
 
 
 def _compact(value: object, parts: list[bytes]) -> bytes:

@@ -11,23 +11,23 @@ import dis
 import inspect
 import opcode
 import types
+from itertools import compress
 from typing import Any, Final, NamedTuple
 
+_VARARGS: Final = inspect.CO_VARARGS
+_VARKEYWORDS: Final = inspect.CO_VARKEYWORDS
 _EXTENDED: Final = dis.opmap["EXTENDED_ARG"]
 _entries: Any = opcode._inline_cache_entries  # type: ignore[attr-defined]
-CACHES: Final[list[int]] = [
-    _entries.get(dis.opname[op], 0) if isinstance(_entries, dict) else _entries[op] for op in range(256)
+# How many bytes an instruction takes together with its caches.
+_WIDTHS: Final[list[int]] = [
+    2 + 2 * (_entries.get(dis.opname[op], 0) if isinstance(_entries, dict) else _entries[op]) for op in range(256)
 ]
 NAMES: Final[list[str]] = list(dis.opname[:256])
 
 
-class Instruction(NamedTuple):
-    """One instruction: where it starts, what it is, its argument, and where the next one starts."""
-
-    offset: int
-    name: str
-    arg: int
-    after: int
+# One instruction: where it starts, what it is, its argument, and where the next one starts. A plain tuple, since there
+# are more of these than of anything else.
+Instruction = tuple[int, str, int, int]
 
 
 class Protected(NamedTuple):
@@ -42,19 +42,32 @@ class Protected(NamedTuple):
 
 def instructions(code: types.CodeType) -> list[Instruction]:
     """The instructions of code, in order."""
-    raw = code.co_code
+    return decoded(code.co_code)
+
+
+def decoded(raw: bytes) -> list[Instruction]:
+    """The instructions that bytecode consists of, in order."""
+    operations = raw[::2]
+    if _EXTENDED in operations:
+        return _extended_instructions(raw)
+    names, widths = NAMES, _WIDTHS
+    units = zip(range(0, len(raw), 2), operations, raw[1::2], strict=True)
+    return [(at, names[op], arg, at + widths[op]) for at, op, arg in compress(units, operations)]  # caches are zeros
+
+
+def _extended_instructions(raw: bytes) -> list[Instruction]:
+    """The same where some arguments take more than a byte. An instruction starts where its argument does."""
     found = []
     at, start, extended, size = 0, 0, 0, len(raw)
     while at < size:
         op, arg = raw[at], raw[at + 1] | extended
-        at += 2
         if op == _EXTENDED:
             extended = arg << 8
+            at += 2
             continue
-        after = at + 2 * CACHES[op]
-        found.append(Instruction(start, NAMES[op], arg, after))
-        at = start = after
-        extended = 0
+        at += _WIDTHS[op]
+        found.append((start, NAMES[op], arg, at))
+        start, extended = at, 0
     return found
 
 
@@ -81,6 +94,6 @@ def _number(first: int, rest: Any) -> int:
 
 def parameter_names(code: types.CodeType) -> tuple[str, ...]:
     """All parameters by name, *args and **kwargs included."""
-    count = code.co_argcount + code.co_kwonlyargcount
-    count += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    flags = code.co_flags
+    count = code.co_argcount + code.co_kwonlyargcount + bool(flags & _VARARGS) + bool(flags & _VARKEYWORDS)
     return code.co_varnames[:count]

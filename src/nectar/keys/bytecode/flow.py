@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import dis
 import types
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
-from nectar.keys.bytecode.decode import Instruction, Protected, exception_table, instructions
+from nectar.keys.bytecode.decode import Instruction, Protected, decoded, exception_table
 
 _FORWARD: Final = {"JUMP_FORWARD", "JUMP_IF_FALSE_OR_POP", "JUMP_IF_TRUE_OR_POP", "FOR_ITER", "SEND"}
 _CONDITIONAL_PREFIX: Final = "POP_JUMP_"
@@ -31,13 +31,13 @@ class Block:
     """Straight-line code: its instructions, where control goes next, and who handles what it raises."""
 
     start: int
-    body: list[Instruction] = field(default_factory=list)
-    successors: list[int] = field(default_factory=list)  # offsets; for a branch: fall through, then jump
+    body: list[Instruction]
+    successors: list[int]  # offsets; for a branch: fall through, then jump
     handler: Protected | None = None
 
     def can_raise(self) -> bool:
         """Whether any instruction here could raise."""
-        return any(instruction.name not in _SILENT for instruction in self.body)
+        return any(name not in _SILENT for _, name, _, _ in self.body)
 
 
 def _direction(name: str) -> int:
@@ -50,35 +50,35 @@ def _direction(name: str) -> int:
 JUMPS: Final = {name: _direction(name) for name in dis.opmap if _direction(name)}
 
 
-def target_of(instruction: Instruction) -> int | None:
-    """Where instruction may jump to, or None."""
-    direction = JUMPS.get(instruction.name)
-    return None if direction is None else instruction.after + 2 * direction * instruction.arg
+_JUMPING: Final = frozenset(dis.opmap[name] for name in JUMPS)
+_LEAVING: Final = frozenset({*JUMPS, *ENDS})
 
 
 def blocks_of(code: types.CodeType) -> dict[int, Block]:
-    """The blocks of code reachable from its start, by offset of their first instruction."""
-    found = instructions(code)
-    rows = exception_table(code)
-    if not rows and not any(each.name in JUMPS for each in found):
+    """The blocks of code reachable from its start, by offset; each after those that lead to it, but for loops."""
+    raw = code.co_code  # put together at every access
+    found = decoded(raw)
+    if not code.co_exceptiontable and _JUMPING.isdisjoint(raw[::2]):
         return {0: Block(0, found, [])}
-    rows = _without_reraisers(rows, found)
+    rows = exception_table(code)
+    if rows:
+        rows = _without_reraisers(rows, found)
     blocks = _split(found, rows)
-    return {start: blocks[start] for start in sorted(_reachable(blocks))}
+    return {start: blocks[start] for start in _reverse_postorder(blocks)}
 
 
 def _without_reraisers(rows: list[Protected], found: list[Instruction]) -> list[Protected]:
     """Rows with handlers that do more than raising again; what those raise again is handled where they stand."""
-    by_offset = {instruction.offset: at for at, instruction in enumerate(found)}
+    by_offset = {instruction[0]: at for at, instruction in enumerate(found)}
 
     def raising(row: Protected) -> int | None:
         """Where the handler of a row raises again, if that is all it does."""
         at = by_offset[row.target]
         steps = found[at : at + 3]
-        names = [(each.name, each.arg) for each in steps]
+        names = [(name, arg) for _, name, arg, _ in steps]
         if names[:2] == [("PUSH_EXC_INFO", 0), ("RERAISE", 0)]:
-            return steps[1].offset
-        return steps[2].offset if names == [("COPY", 3), ("POP_EXCEPT", 0), ("RERAISE", 1)] else None
+            return steps[1][0]
+        return steps[2][0] if names == [("COPY", 3), ("POP_EXCEPT", 0), ("RERAISE", 1)] else None
 
     def effective(row: Protected) -> Protected | None:
         seen: set[int] = set()
@@ -97,52 +97,58 @@ def _without_reraisers(rows: list[Protected], found: list[Instruction]) -> list[
 
 def _split(found: list[Instruction], rows: list[Protected]) -> dict[int, Block]:
     leaders = {0}
+    leaving: dict[int, list[int]] = {found[-1][0]: []}  # where control goes from instructions it does not go on from
     for instruction in found:
-        target = target_of(instruction)
-        if target is not None:
-            leaders.update((target, instruction.after))
-        elif instruction.name in ENDS:
-            leaders.add(instruction.after)
+        if instruction[1] in _LEAVING:
+            offset, name, arg, after = instruction
+            leaving[offset] = _targets(name, arg, after)
+            leaders.add(after)
+            leaders.update(leaving[offset])
     for row in rows:
         leaders.update((row.start, row.end, row.target))
-    blocks: dict[int, Block] = {}
-    current = Block(0)
-    for instruction in found:
-        if instruction.offset in leaders:
-            if blocks and not _closed(current):
-                current.successors.append(instruction.offset)
-            current = blocks[instruction.offset] = Block(
-                instruction.offset, handler=_innermost(rows, instruction.offset)
-            )
-        current.body.append(instruction)
-        target = target_of(instruction)
-        if target is not None:
-            current.successors = [target] if instruction.name in GOTO else [instruction.after, target]
+    starts = [at for at, instruction in enumerate(found) if instruction[0] in leaders]
+    blocks = {}
+    for at, end in zip(starts, [*starts[1:], len(found)], strict=True):
+        start, last = found[at][0], found[end - 1]
+        handler = _innermost(rows, start) if rows else None
+        blocks[start] = Block(start, found[at:end], leaving.get(last[0], [last[3]]), handler)
     return blocks
 
 
-def _closed(block: Block) -> bool:
-    last = block.body[-1]
-    return last.name in ENDS or target_of(last) is not None
+def _targets(name: str, arg: int, after: int) -> list[int]:
+    """Where control goes from a jump or an end; falling through first."""
+    if name in ENDS:
+        return []
+    target = after + 2 * JUMPS[name] * arg
+    return [target] if name in GOTO else [after, target]
 
 
 def _innermost(rows: list[Protected], offset: int) -> Protected | None:
     return next((row for row in rows if row.start <= offset < row.end), None)
 
 
-def _reachable(blocks: dict[int, Block]) -> set[int]:
-    seen: set[int] = set()
-    pending = [0]
+def _reverse_postorder(blocks: dict[int, Block]) -> list[int]:
+    order: list[int] = []
+    seen: set[int] = {0}
+    pending = [(0, iter(_next_blocks(blocks[0])))]
     while pending:
-        start = pending.pop()
-        if start in seen:
-            continue
-        seen.add(start)
-        block = blocks[start]
-        pending.extend(block.successors)
-        if block.handler is not None:
-            if block.can_raise():
-                pending.append(block.handler.target)
-            else:
-                block.handler = None
-    return seen
+        start, following = pending[-1]
+        for target in following:
+            if target not in seen:
+                seen.add(target)
+                pending.append((target, iter(_next_blocks(blocks[target]))))
+                break
+        else:
+            order.append(start)
+            pending.pop()
+    order.reverse()
+    return order
+
+
+def _next_blocks(block: Block) -> list[int]:
+    """Where control may go from a block; a handler that never gets anything to do is forgotten."""
+    if block.handler is not None and not block.can_raise():
+        block.handler = None
+    # Handlers first: they come last in the reversed order, after the code they protect.
+    targets = [] if block.handler is None else [block.handler.target]
+    return [*targets, *reversed(block.successors)]

@@ -1,14 +1,15 @@
 """The vocabulary of symbolic execution: kinds of values, and operations on them.
 
 Values are numbers; two lists beside each other give the kind and the data of each. Data by kind: PARAM position,
-CONST index into co_consts, GLOBAL and FREE name, CELL index of the variable, CELLS numbers of cells, RESULT position
-among the results of its operation, CAUGHT (handler, position on its stack), none for the others.
+CONST index into co_consts, GLOBAL and FREE name, CELL index of the variable, CELLS numbers of cells, RESULT the
+operation that gives it, CAUGHT (handler, position on its stack), none for the others.
 """
 
 from __future__ import annotations
 
 import sys
-from typing import Final, NamedTuple
+from dataclasses import dataclass
+from typing import Final
 
 PARAM, CONST, GLOBAL, FREE, CELL, CELLS, RESULT, MERGE, UNBOUND, NULL, CAUGHT = range(11)
 SINCE_312: Final = sys.version_info >= (3, 12)
@@ -19,7 +20,12 @@ class UnknownInstruction(Exception):
     """The bytecode has an instruction there is no rule for."""
 
 
-class Operation(NamedTuple):
+# Values of this package are plain slotted classes: the fields of a NamedTuple take several times as long to read, and
+# frozen ones as long to make, and there is nothing a fingerprint does more often.
+
+
+@dataclass(slots=True, eq=False)
+class Operation:
     """One effect: what is done, with a static argument, to which values; results are numbered from `result`."""
 
     name: str

@@ -9,7 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from nectar.keys.bytecode.operation import CELL, GLOBAL, NULL, SINCE_312, SINCE_313, UNBOUND, UnknownInstruction
+from nectar.keys.bytecode.flow import GOTO, JUMPS
+from nectar.keys.bytecode.operation import (
+    CELL,
+    CELLS,
+    CONST,
+    FREE,
+    GLOBAL,
+    NULL,
+    SINCE_312,
+    SINCE_313,
+    UNBOUND,
+    UnknownInstruction,
+)
 
 if TYPE_CHECKING:
     from nectar.keys.bytecode.symbolic import Machine
@@ -18,6 +30,42 @@ _COMPARE_SHIFT: Final = 5 if SINCE_313 else 4 if SINCE_312 else 0
 
 _Rule = Callable[["Machine", int], "tuple[str, int] | None"]
 RULES: Final[dict[str, _Rule]] = {}
+# Instructions that only take operands from the stack and put results back: name -> (pops, pushes) given the argument.
+_PLAIN: Final[dict[str, tuple[int, int]]] = {
+    "UNARY_POSITIVE": (1, 1), "UNARY_NEGATIVE": (1, 1), "UNARY_NOT": (1, 1), "UNARY_INVERT": (1, 1),
+    "BINARY_SUBSCR": (2, 1), "STORE_SUBSCR": (3, 0), "DELETE_SUBSCR": (2, 0),
+    "GET_ITER": (1, 1), "GET_AITER": (1, 1), "GET_YIELD_FROM_ITER": (1, 1),
+    "LIST_TO_TUPLE": (1, 1), "ASYNC_GEN_WRAP": (1, 1), "YIELD_VALUE": (1, 1), "PREP_RERAISE_STAR": (2, 1),
+    "LOAD_BUILD_CLASS": (0, 1), "LOAD_ASSERTION_ERROR": (0, 1), "SETUP_ANNOTATIONS": (0, 0), "LOAD_LOCALS": (0, 1),
+    "POP_EXCEPT": (1, 0), "BEFORE_WITH": (1, 2), "BEFORE_ASYNC_WITH": (1, 2), "END_ASYNC_FOR": (2, 0),
+    "CHECK_EG_MATCH": (2, 2), "CLEANUP_THROW": (3, 2), "FORMAT_SIMPLE": (1, 1), "FORMAT_WITH_SPEC": (2, 1),
+}  # fmt: skip
+_WITH_ARGUMENT: Final[dict[str, tuple[int, int]]] = {
+    "BINARY_OP": (2, 1), "IS_OP": (2, 1), "CONTAINS_OP": (2, 1), "CONVERT_VALUE": (1, 1), "GET_AWAITABLE": (1, 1),
+    "CALL_INTRINSIC_1": (1, 1), "CALL_INTRINSIC_2": (2, 1), "MATCH_CLASS": (3, 1),
+}  # fmt: skip
+# Instructions that look at a value and leave it: how many values they look at; each pushes one.
+_PEEKS: Final = {"GET_LEN": 1, "MATCH_MAPPING": 1, "MATCH_SEQUENCE": 1, "MATCH_KEYS": 2, "GET_ANEXT": 1}
+# Instructions that make something new of values: whether nobody notices if it is not made.
+_BUILDS: Final = {"BUILD_LIST": True, "BUILD_SET": False, "BUILD_STRING": True, "BUILD_SLICE": True}
+# Instructions that add to a collection further down the stack.
+_ADDS: Final = {
+    "LIST_APPEND": 1,
+    "LIST_EXTEND": 1,
+    "SET_ADD": 1,
+    "SET_UPDATE": 1,
+    "DICT_UPDATE": 1,
+    "DICT_MERGE": 1,
+    "MAP_ADD": 2,
+}
+_TAKEN_WHEN: Final = (
+    ("IF_NOT_NONE", "some"), ("IF_NONE", "none"), ("IF_TRUE", "true"), ("IF_FALSE", "false"),
+    ("IF_TRUE_OR_POP", "true"), ("IF_FALSE_OR_POP", "false"),
+)  # fmt: skip
+# Instructions that change a name: how many values they take from the stack.
+_NAMED_STORES: Final = {
+    "STORE_NAME": 1, "STORE_GLOBAL": 1, "STORE_ATTR": 2, "DELETE_NAME": 0, "DELETE_GLOBAL": 0, "DELETE_ATTR": 1,
+}  # fmt: skip
 
 
 def _rule(*names: str) -> Callable[[_Rule], _Rule]:
@@ -31,7 +79,7 @@ def _rule(*names: str) -> Callable[[_Rule], _Rule]:
 
 @_rule("LOAD_CONST")
 def _load_const(machine: Machine, arg: int) -> None:
-    machine.stack.append(machine.constant(arg))
+    machine.stack.append(machine.leaf(CONST, arg))
 
 
 @_rule("LOAD_CLOSURE")
@@ -102,7 +150,7 @@ def _swap(machine: Machine, arg: int) -> None:
 
 @_rule("POP_TOP")
 def _pop_top(machine: Machine, arg: int) -> None:
-    machine.pop(1)
+    machine.stack.pop()
 
 
 @_rule("END_FOR")
@@ -127,8 +175,11 @@ def _load_global(machine: Machine, arg: int) -> None:
 
 
 def _push_callee(machine: Machine, value: int, with_null: bool) -> None:
-    null = machine.leaf(NULL, None)
-    machine.stack.extend([value] if not with_null else [value, null] if SINCE_313 else [null, value])
+    if not with_null:
+        machine.stack.append(value)
+    else:
+        null = machine.leaf(NULL, None)
+        machine.stack += (value, null) if SINCE_313 else (null, value)
 
 
 @_rule("MAKE_CELL")
@@ -156,7 +207,7 @@ def _delete_deref(machine: Machine, arg: int) -> None:
 
 @_rule("LOAD_FROM_DICT_OR_DEREF")
 def _load_from_dict_or_cell(machine: Machine, arg: int) -> None:
-    name = (*machine.variables, *machine.code.co_freevars)[arg]
+    name = machine.variable(arg)
     machine.stack.append(machine.operate("LOAD_CLASSDEREF", name, (*machine.pop(1), machine.dereference(arg))))
 
 
@@ -169,13 +220,13 @@ def _load_from_dict_or_globals(machine: Machine, arg: int) -> None:
 @_rule("LOAD_ATTR")
 def _load_attr(machine: Machine, arg: int) -> None:
     label = machine.code.co_names[arg >> 1 if SINCE_312 else arg]
-    value = machine.operate("LOAD_ATTR", label, machine.pop(1))
+    value = machine.operate("LOAD_ATTR", label, (machine.stack.pop(),))
     _push_callee(machine, value, SINCE_312 and bool(arg & 1))
 
 
 @_rule("LOAD_METHOD")
 def _load_method(machine: Machine, arg: int) -> None:
-    value = machine.operate("LOAD_ATTR", machine.code.co_names[arg], machine.pop(1))
+    value = machine.operate("LOAD_ATTR", machine.code.co_names[arg], (machine.stack.pop(),))
     machine.stack.extend((machine.leaf(NULL, None), value))
 
 
@@ -239,14 +290,14 @@ def _kw_names(machine: Machine, arg: int) -> None:
 
 @_rule("CALL")
 def _call(machine: Machine, arg: int) -> None:
-    machine.call(machine.pop(arg))
+    machine.call(arg)
 
 
 @_rule("CALL_KW")
 def _call_kw(machine: Machine, arg: int) -> None:
     (names,) = machine.pop(1)
     machine.keywords = machine.code.co_consts[machine.data[names]]
-    machine.call(machine.pop(arg))
+    machine.call(arg)
 
 
 @_rule("CALL_FUNCTION_EX")
@@ -313,7 +364,7 @@ def _with_except_start(machine: Machine, arg: int) -> None:
 
 @_rule("RETURN_VALUE")
 def _return_value(machine: Machine, arg: int) -> tuple[str, int]:
-    return "return", machine.pop(1)[0]
+    return "return", machine.stack.pop()
 
 
 @_rule("RETURN_CONST")
@@ -331,3 +382,104 @@ def _raise(machine: Machine, arg: int) -> tuple[str, int]:
 def _reraise(machine: Machine, arg: int) -> tuple[str, int]:
     machine.operate("RERAISE", None, machine.pop(1), 0)
     return "stop", -1
+
+
+@_rule("FOR_ITER")
+def _for_iter(machine: Machine, arg: int) -> tuple[str, int]:
+    return "next", machine.operate("FOR_ITER", None, (machine.stack[-1],))
+
+
+@_rule("SEND")
+def _send(machine: Machine, arg: int) -> tuple[str, int]:
+    (sent,) = machine.pop(1)
+    return "send", machine.operate("SEND", None, (machine.stack[-1], sent))
+
+
+@_rule(*GOTO)
+def _jump(machine: Machine, arg: int) -> tuple[str, int]:
+    return "goto", -1
+
+
+@_rule("LOAD_NAME")
+def _load_name(machine: Machine, arg: int) -> None:
+    label = machine.code.co_names[arg]
+    machine.stack.append(machine.operate("LOAD_NAME", label, (machine.leaf(GLOBAL, label),)))
+
+
+@_rule("LOAD_CLASSDEREF")
+def _load_classderef(machine: Machine, arg: int) -> None:
+    machine.stack.append(machine.operate("LOAD_CLASSDEREF", machine.variable(arg), (machine.dereference(arg),)))
+
+
+@_rule("BUILD_TUPLE")
+def _build_tuple(machine: Machine, arg: int) -> None:
+    operands = machine.pop(arg)
+    if operands and all(machine.kinds[value] in (CELL, FREE) for value in operands):
+        machine.stack.append(machine.leaf(CELLS, operands))
+    else:
+        machine.stack.append(machine.operate("BUILD_TUPLE", None, operands, droppable=True))
+
+
+# rules that differ in names and numbers only
+
+
+def _takes(name: str, pops: int, pushes: int, with_argument: bool) -> _Rule:
+    def take(machine: Machine, arg: int) -> None:
+        first = machine.operate(name, arg if with_argument else None, machine.pop(pops), pushes)
+        if pushes == 1:
+            machine.stack.append(first)
+        else:
+            machine.stack.extend(range(first, first + pushes))
+
+    return take
+
+
+def _builds(name: str, droppable: bool) -> _Rule:
+    def build(machine: Machine, arg: int) -> None:
+        machine.stack.append(machine.operate(name, None, machine.pop(arg), droppable=droppable))
+
+    return build
+
+
+def _peeks(name: str, count: int) -> _Rule:
+    def peek(machine: Machine, arg: int) -> None:
+        machine.stack.append(machine.operate(name, None, tuple(machine.stack[-count:])))
+
+    return peek
+
+
+def _adds(name: str, count: int) -> _Rule:
+    def add(machine: Machine, arg: int) -> None:
+        added = machine.pop(count)
+        machine.operate(name, None, (machine.stack[-arg], *added), 0)
+
+    return add
+
+
+def _stores(name: str, pops: int) -> _Rule:
+    def store(machine: Machine, arg: int) -> None:
+        machine.operate(name, machine.code.co_names[arg], machine.pop(pops), 0)
+
+    return store
+
+
+def _branches(taken: str) -> _Rule:
+    """A conditional jump, which is taken if the topmost value is as Straight.ending tells."""
+
+    def branch(machine: Machine, arg: int) -> tuple[str, int]:
+        return taken, machine.stack.pop()
+
+    return branch
+
+
+RULES.update(
+    {
+        **{name: _takes(name, *effect, with_argument=False) for name, effect in _PLAIN.items()},
+        **{name: _takes(name, *effect, with_argument=True) for name, effect in _WITH_ARGUMENT.items()},
+        **{name: _builds(name, droppable) for name, droppable in _BUILDS.items()},
+        **{name: _peeks(name, count) for name, count in _PEEKS.items()},
+        **{name: _adds(name, count) for name, count in _ADDS.items()},
+        **{name: _stores(name, pops) for name, pops in _NAMED_STORES.items()},
+        **{name: _branches(taken) for name in JUMPS for ending, taken in _TAKEN_WHEN if name.endswith(ending)},
+    }
+)

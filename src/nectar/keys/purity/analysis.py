@@ -10,13 +10,16 @@ from __future__ import annotations
 
 import operator
 import types
-from dataclasses import dataclass, field, replace
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
 
 from nectar.keys import declared
 from nectar.keys.atoms import ATOMS
-from nectar.keys.bytecode.operation import CAUGHT, FREE, Operation
+from nectar.keys.bytecode.operation import CAUGHT, CONST, FREE, PARAM, Operation
+from nectar.keys.bytecode.template import Template
 from nectar.keys.exposed import shows_anything
+from nectar.keys.features import REBINDS, Features
 from nectar.keys.folding import MISSING
 from nectar.keys.origin import origin_of_function
 from nectar.keys.purity import mutators, observers, tables
@@ -34,17 +37,19 @@ from nectar.keys.purity.facts import (
     static_attribute,
 )
 from nectar.keys.purity.reading import excuse_for, excuse_for_helper, excuse_for_reader
+from nectar.keys.purity.report import Examined, Known, Report, place_of
 from nectar.keys.purity.uses import Uses
-from nectar.keys.resolve import REBINDS, Resolution, resolve_function
+from nectar.keys.resolve import resolve_function
 from nectar.keys.wrappers import function_called
 from nectar.model.origin import APPLICATION
 from nectar.model.refusal import Excuse, Refusal
 
 _CHANGES: Final = {"STORE_SUBSCR": 1, "STORE_ATTR": 1, "DELETE_SUBSCR": 0, "DELETE_ATTR": 0}
 _FORMATS: Final = {"FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC", "CONVERT_VALUE"}
-_TEXTS: Final = (str, repr, format, ascii)
+_TEXTS: Final = frozenset(map(id, (str, repr, format, ascii)))
 _IN_PLACE: Final = 13
 _REMAINDERS: Final = (6, 19)  # BINARY_OP arguments of % and %=
+_NAMELESS: Final = (PARAM, CONST)
 _CALLED_OR_KEPT: Final = {("CALL", 0), ("STORE_CELL", 1), ("STORE_SLOT", 0), ("CALL_EX", 0)}
 _LOADS: Final = {"LOAD_GLOBAL", "LOAD_FREE", "LOAD_ATTR", "IMPORT_FROM", "BINARY_SUBSCR", "CALL"}
 # Names that change their receiver, whatever common container it is.
@@ -65,69 +70,71 @@ _OF_HANDLERS: Final = {
     "WITH_EXCEPT_START",
 }
 _STOP_ITERATION: Final = ("CALL_INTRINSIC_1", 3)  # what every generator does with a StopIteration that leaves it
+_TEXT_METHODS: Final = frozenset({"format", "format_map", "__format__", "__str__", "__repr__"})
 _ANY_ATTRIBUTE: Final = frozenset({"names", "qualnames", "modules", "docs", "annotations"})
-_DEPTH: Final = 30  # how far helpers are followed ahead of the walk
 
 
 @dataclass(slots=True)
-class Report:
-    """What was found out about a function."""
+class _Handed:
+    """What a function gives to a helper, and where it does."""
 
-    refusals: list[Refusal] = field(default_factory=list)
-    features: set[str] = field(default_factory=set)
-    settled: list[object] = field(default_factory=list)  # impure objects whose use here has been judged
-    exposed: dict[int, object] = field(default_factory=dict)
-    changed: set[int] = field(default_factory=set)  # parameters, by position
-
-
-class Examined(NamedTuple):
-    """A function with the objects it works with, what it does with them, and the report about it."""
-
-    function: types.FunctionType
-    resolution: Resolution
-    skeleton: bytes
-    report: Report
+    helper: types.FunctionType
+    arguments: list[Fact]
+    template: Template
+    operation: Operation | None
 
 
-Known = dict[tuple[int, bool], Examined]
+@dataclass(slots=True)
+class _Loaded:
+    """A helper that a function has in its hands, and where."""
+
+    helper: types.FunctionType
+    value: object
+    at: int
+    uses: Uses
 
 
-def examine(
-    function: types.FunctionType, observed: frozenset[str], known: Known, *, hashing: bool = False, depth: int = 0
-) -> Examined:
+def examine(function: types.FunctionType, observed: Features, known: Known, *, hashing: bool = False) -> Examined:
     """The report about a function of the application; from `known` if it is there.
 
-    hashing: the function is the __hash__ of a class, reached through it, so that it may use hash().
+    hashing: the function is the __hash__ of a class, reached through it, so that it may use hash(). Helpers are
+    examined one after the other and not inside one another, so that long chains of them need no deep stack.
     """
-    found = known.get((id(function), hashing))
-    if found is None:
-        resolution, skeleton = resolve_function(function, observed)
-        found = known[id(function), hashing] = Examined(function, resolution, skeleton, Report())
-        _Examination(found, known, hashing, depth).run()
-    return found
+    key = (id(function), hashing)
+    pending = [] if key in known else [_begin(function, observed, known, hashing=hashing)]
+    while pending:
+        helper = pending[-1].next_helper()
+        if helper is None:
+            pending.pop().finish()
+            continue
+        try:
+            pending.append(_begin(helper, observed, known))
+        except Exception:  # the walk comes to the helper and says what is wrong with it
+            pending[-1].handed.pop()
+    return known[key]
 
 
-def _place(function: types.FunctionType, code: types.CodeType, operation: Operation | None) -> str:
-    file = code.co_filename.replace("\\", "/").rpartition("/")[2]
-    line = code.co_firstlineno
-    if operation is not None:
-        for start, end, number in code.co_lines():
-            if start <= operation.offset < end and number is not None:
-                line = number
-    return f"{function.__code__.co_qualname} ({file}:{line})"
+def _begin(function: types.FunctionType, observed: Features, known: Known, *, hashing: bool = False) -> _Examination:
+    """An examination that has found out everything but what helpers do."""
+    resolution, skeleton = resolve_function(function, observed)
+    found = Examined(function, resolution, skeleton, Report())
+    examination = _Examination(found, known, hashing)
+    examination.run()
+    known[id(function), hashing] = found
+    return examination
 
 
 class _Examination:
-    def __init__(self, subject: Examined, known: Known, hashing: bool, depth: int) -> None:
+    def __init__(self, subject: Examined, known: Known, hashing: bool) -> None:
         self.function = subject[0]
         self.resolution = subject.resolution
         self.report = subject.report
         self.known = known
         self.hashing = hashing
-        self.depth = depth
+        self.handed: list[_Handed | _Loaded] = []  # the next one last
 
     def run(self) -> None:
-        """Fills the report."""
+        """Fills the report with what the function does by itself."""
         facts: dict[int, Facts] = {}
         for part in self.resolution.parts:
             outer = facts.get(id(part.outer))
@@ -136,27 +143,56 @@ class _Examination:
             self.template = part.template
             self.uses = Uses(self.function, self.facts)
             self._examine_part()
-        self._changed_defaults()
+        self.handed.reverse()
+
+    def next_helper(self) -> types.FunctionType | None:
+        """The next helper of which nothing is known; what those before it change has been noted."""
+        while self.handed:
+            known = self.known.get((id(self.handed[-1].helper), False))
+            if known is None:
+                return self.handed[-1].helper
+            handed = self.handed.pop()
+            if isinstance(handed, _Loaded):
+                self._readings_of(handed, known.report)
+            elif known.report.changed:
+                self._take_back(handed, known.report.changed)
+        return None
+
+    def finish(self) -> None:
+        """Fills the report with what follows from what helpers do."""
+        if self.report.changed:
+            self._changed_defaults()
         for template, operation, name in self.resolution.unimportable:
             reason = f"imports {name}, which cannot be imported now"
             self.report.refusals.append(
-                Refusal("dynamic code", reason, _place(self.function, template.code, operation))
+                Refusal("dynamic code", reason, place_of(self.function, template.code, operation))
             )
 
     def _examine_part(self) -> None:
         self.operation: Operation | None = None
         self._mentions()
+        known = self.part.known
+        catches = CAUGHT in self.template.kinds
         for block in self.template.blocks:
             for operation in block.operations:
                 self.operation = operation
-                self._examine(operation)
+                name = operation.name
+                if name in _LOADS and operation.result in known:
+                    self._loaded(operation)
+                elif name in _EXAMINERS:
+                    _EXAMINERS[name](self, operation)
+                if name not in _SILENT:
+                    for value in operation.operands:
+                        self._expose_value(value)
+                if catches:
+                    self._look_at_errors(operation)
             for edge in block.edges:
                 for value in edge.values if edge.target < 0 else ():
-                    self._expose(self.facts.of(value))
+                    self._expose_value(value)
 
     def refuse(self, kind: str, reason: str, excuse: Excuse | None = None) -> None:
         """Notes a reason not to cache, with the place where the examination stands."""
-        place = _place(self.function, self.template.code, self.operation)
+        place = place_of(self.function, self.template.code, self.operation)
         self.report.refusals.append(Refusal(kind, reason, place, excuse))
 
     def _changed_defaults(self) -> None:
@@ -170,64 +206,55 @@ class _Examination:
         for position in sorted(self.report.changed & defaults.keys()):
             if type(defaults[position]) not in ATOMS and type(defaults[position]) is not tuple:
                 reason = f"changes the default of its parameter {code.co_varnames[position]}, which outlives the call"
-                self.report.refusals.append(Refusal("mutation", reason, _place(self.function, code, None)))
+                self.report.refusals.append(Refusal("mutation", reason, place_of(self.function, code, None)))
 
     # by name
 
     def _mentions(self) -> None:
         """Names of attributes that show something of a function or class beside what it does."""
         template = self.template
-        for name in sorted(template.attributes & observers.ATTRIBUTE_FEATURES.keys()):
-            feature = observers.ATTRIBUTE_FEATURES[name]
-            if feature != observers.REFUSE:
-                self.report.features.add(feature)
-            elif not (name == "__hash__" and self.hashing):
-                self.refuse("introspection", f"reads {name}, which shows more than what code computes")
-        for name in template.strings & observers.ATTRIBUTE_FEATURES.keys():
-            feature = observers.ATTRIBUTE_FEATURES[name]
-            if feature != observers.REFUSE:
-                self.report.features.add(feature)
-        self.report.features.update(REBINDS + name for name in template.stored_global)
-        if template.attributes & {"format", "format_map", "__format__", "__str__", "__repr__"}:
-            self.report.features.add("texts")
+        telling = observers.ATTRIBUTE_FEATURES
+        if not telling.keys().isdisjoint(template.attributes):
+            for name in sorted(template.attributes & telling.keys()):
+                feature = telling[name]
+                if feature != observers.REFUSE:
+                    self.report.features |= {feature}
+                elif not (name == "__hash__" and self.hashing):
+                    self.refuse("introspection", f"reads {name}, which shows more than what code computes")
+        if not telling.keys().isdisjoint(template.strings):
+            features = {telling[name] for name in template.strings & telling.keys()}
+            self.report.features |= features - {observers.REFUSE}
+        if template.stored_global:
+            self.report.features |= {REBINDS + name for name in template.stored_global}
+        if not template.attributes.isdisjoint(_TEXT_METHODS):
+            self.report.features |= {"texts"}
 
     # by operation
 
-    def _examine(self, operation: Operation) -> None:
-        name = operation.name
-        if name in _LOADS and operation.result in self.part.known:
-            self._loaded(operation)
-        elif name == "CALL" or name == "CALL_EX":
-            self._call(operation)
-        elif name == "LOAD_ATTR":
-            self._attribute(operation)
-        elif name in _CHANGES:
-            verb = "assigns to" if "STORE" in name else "deletes"
-            self._change(self.facts.of(operation.operands[_CHANGES[name]]), verb)
-        elif name == "BINARY_OP":
-            if isinstance(operation.arg, int) and operation.arg >= _IN_PLACE:
-                self._change_in_place(self.facts.of(operation.operands[0]))
-            if operation.arg in _REMAINDERS and self._may_be_text(self.facts.of(operation.operands[0])):
-                self.report.features.add("texts")
-        elif name == "MAKE_FUNCTION":
-            self._made_function(operation)
-        elif name in ("STORE_GLOBAL", "DELETE_GLOBAL"):
-            self.refuse("mutation", f"assigns to the global {operation.arg}")
-        elif name in ("STORE_CELL", "DELETE_CELL"):
-            self._store_cell(operation)
-        elif name in _FORMATS:
-            self._show_as_text(self.facts.of(operation.operands[0]))
-        if name not in _SILENT:
-            for value in operation.operands:
-                self._expose(self.facts.of(value))
-        self._look_at_errors(operation)
+    def _examine_change(self, operation: Operation) -> None:
+        """Assigning to or deleting a part of something."""
+        verb = "assigns to" if "STORE" in operation.name else "deletes"
+        self._change(self.facts.of(operation.operands[_CHANGES[operation.name]]), verb)
+
+    def _examine_arithmetic(self, operation: Operation) -> None:
+        """+= and the like may change a value in place, % may be formatting."""
+        if isinstance(operation.arg, int) and operation.arg >= _IN_PLACE:
+            self._change_inplace_of(self.facts.of(operation.operands[0]))
+        if operation.arg in _REMAINDERS and self._may_be_text(self.facts.of(operation.operands[0])):
+            self.report.features |= {"texts"}
+
+    def _store_global(self, operation: Operation) -> None:
+        self.refuse("mutation", f"assigns to the global {operation.arg}")
+
+    def _format(self, operation: Operation) -> None:
+        self._show_as_text(self.facts.of(operation.operands[0]))
 
     def _look_at_errors(self, operation: Operation) -> None:
         """Code that does something with an error may show its message, which names functions and their parameters."""
         if operation.name in _OF_HANDLERS or (operation.name, operation.arg) == _STOP_ITERATION:
             return
         if any(self._is_error(value) for value in operation.operands):
-            self.report.features.add("errors")
+            self.report.features |= {"errors"}
 
     def _is_error(self, value: int) -> bool:
         """Whether a value is what a handler has caught; other values lie below it on the stack."""
@@ -240,7 +267,7 @@ class _Examination:
             return
         uses = self.uses.of(operation.result)
         if any((use.name, at) not in _CALLED_OR_KEPT for use, at in uses):
-            self.report.features.add("names")
+            self.report.features |= {"names"}
 
     def _may_be_text(self, fact: Fact) -> bool:
         """Whether % may mean formatting."""
@@ -250,28 +277,29 @@ class _Examination:
         target = operation.operands[0]
         name = self.template.data[target]
         if self.template.kinds[target] == FREE and name in self.function.__code__.co_freevars:
-            self.report.features.add(f"{REBINDS}{name}")
+            self.report.features |= {f"{REBINDS}{name}"}
             self.refuse("mutation", f"assigns to the captured variable {name}")
 
     def _loaded(self, operation: Operation) -> None:
         """Something known was read: is it known to be impure?"""
         value = self.part.known[operation.result]
-        self._text_makers_as_values(value, operation.result)
+        if id(value) in _TEXTS:
+            self._text_maker_as_value(operation.result)
         helper = function_called(value)
-        if helper is not None:
-            self._readings_of(helper, value, operation.result)
+        if helper is not None and origin_of_function(helper) is APPLICATION and not declared.is_pure(helper):
+            self.handed.append(_Loaded(helper, value, operation.result, self.uses))
         if operation.name == "LOAD_ATTR" or operation.name == "IMPORT_FROM":
             owner = self.part.known.get(operation.operands[0])
             if isinstance(owner, types.ModuleType):
                 self._judge(tables.attribute_verdict(owner, str(operation.arg)), value, operation.result)
                 return
-        self._judge(tables.verdict(value), value, operation.result)
+        found = tables.verdict(value)
+        if found is not None:
+            self._judge(found, value, operation.result)
 
-    def _text_makers_as_values(self, value: object, at: int) -> None:
+    def _text_maker_as_value(self, at: int) -> None:
         """str() and the like handed to others show whatever those give to them."""
-        if any(value is each for each in _TEXTS) and any(
-            use.name != "CALL" or pos != 0 for use, pos in self.uses.of(at)
-        ):
+        if any(use.name != "CALL" or position != 0 for use, position in self.uses.of(at)):
             self.report.features |= {"texts", "names", "qualnames"}
 
     def _judge(self, found: tables.Verdict | None, value: object, at: int) -> None:
@@ -290,25 +318,14 @@ class _Examination:
                 excuse = excuse_for_reader(self.function, self.uses, at, found.reader.mode_at)
             self.refuse(found.kind, f"uses {found.reason}", excuse)
 
-    def _readings_of(self, helper: types.FunctionType, value: object, at: int) -> None:
+    def _readings_of(self, loaded: _Loaded, report: Report) -> None:
         """A helper that reads what it is handed: what is it handed here?"""
-        report = self._report_of(helper)
-        excused = [refusal for refusal in report.refusals if refusal.excuse is not None] if report else ()
-        if not excused or declared.is_pure(helper):
-            return
-        self.report.settled.append(value)
+        excused = [refusal for refusal in report.refusals if refusal.excuse is not None]
+        if excused:
+            self.report.settled.append(loaded.value)
         for refusal in excused:
-            excuse = excuse_for_helper(self.function, self.uses, at, helper, refusal.excuse)
+            excuse = excuse_for_helper(self.function, loaded.uses, loaded.at, loaded.helper, refusal.excuse)
             self.report.refusals.append(replace(refusal, excuse=excuse))
-
-    def _report_of(self, helper: types.FunctionType) -> Report | None:
-        """The report about a function of the application, if it can be had."""
-        if self.depth > _DEPTH or origin_of_function(helper) is not APPLICATION:
-            return None
-        try:
-            return examine(helper, self.resolution.observed, self.known, depth=self.depth + 1).report
-        except Exception:  # the walk comes to the helper and says what is wrong with it
-            return None
 
     # calls
 
@@ -326,9 +343,8 @@ class _Examination:
                 self._expose(argument)
 
     def _call_object(self, called: object, arguments: list[Fact]) -> None:
-        features = observers.observed_by(called) or frozenset()
-        if not arguments and "locals" in features:
-            self.report.features.add("locals")
+        if not arguments and "locals" in (observers.observed_by(called) or ()):
+            self.report.features |= {"locals"}
         if called is getattr and len(arguments) > 1:
             self._get_attribute(arguments[1])
         elif called is operator.attrgetter or called is operator.methodcaller:
@@ -339,7 +355,7 @@ class _Examination:
         elif called is type and len(arguments) == 1 and self.operation is not None:
             uses = self.uses.of(self.operation.result)
             if any(use.name not in _ABOUT_TYPES and (use.name, at) != ("CALL", 0) for use, at in uses):
-                self.report.features.add("types")
+                self.report.features |= {"types"}
         for position in mutators.changed_arguments(called):
             if position == mutators.RECEIVER:
                 self._change(Fact(OBJECT, getattr(called, "__self__", None)), "changes")
@@ -351,7 +367,7 @@ class _Examination:
             self._give(called.__func__, [Fact(OBJECT, called.__self__), *arguments])
         elif callable(called) and not isinstance(called, type):
             self._call_method(Fact(OBJECT, called), "__call__", arguments, None)
-        if any(called is each for each in _TEXTS):
+        if id(called) in _TEXTS:
             for argument in arguments[:1]:
                 self._show_as_text(argument)
 
@@ -362,7 +378,7 @@ class _Examination:
             if feature == observers.REFUSE:
                 self.refuse("introspection", f"reads {name.root}, which shows more than what code computes")
             elif feature is not None:
-                self.report.features.add(feature)
+                self.report.features |= {feature}
         else:
             self.report.features |= _ANY_ATTRIBUTE
 
@@ -397,27 +413,34 @@ class _Examination:
             self._change(by_name[keyword], f"writes ({keyword}=...) into")
 
     def _give(self, called: object, arguments: list[Fact]) -> None:
-        """A function of the application is called: does it change what it is given?"""
+        """A function of the application is called, which may change what it is given."""
         if not isinstance(called, types.FunctionType) or not any(map(_can_change, arguments)):
             return
-        report = self._report_of(called)
-        for position in sorted(report.changed if report else ()):
-            if 0 <= position < len(arguments):
-                self._change(arguments[position], f"hands to {called.__code__.co_qualname}(), which changes,")
+        if origin_of_function(called) is APPLICATION:
+            self.handed.append(_Handed(called, arguments, self.template, self.operation))
+
+    def _take_back(self, handed: _Handed, changed: frozenset[int]) -> None:
+        """A helper changes some of what it is given."""
+        self.template, self.operation = handed.template, handed.operation
+        for position in sorted(changed):
+            if 0 <= position < len(handed.arguments):
+                self._change(
+                    handed.arguments[position], f"hands to {handed.helper.__code__.co_qualname}(), which changes,"
+                )
 
     # changes
 
     def _change(self, target: Fact, verb: str) -> None:
         root = outside(target)
         if root.kind == PARAMETER:
-            self.report.changed.add(root.number)
+            self.report.changed |= {root.number}
         elif root.kind in (OBJECT, PARTIAL) and type(root.root) not in ATOMS and not mutators.is_transient(root.root):
             self.refuse("mutation", f"{verb} {_name(root.root)} that outlives the call")
 
-    def _change_in_place(self, target: Fact) -> None:
+    def _change_inplace_of(self, target: Fact) -> None:
         root = outside(target)
         if root.kind == PARAMETER:
-            self.report.changed.add(root.number)
+            self.report.changed |= {root.number}
         elif root.kind == PARTIAL or (root.kind == OBJECT and hasattr(type(root.root), "__iadd__")):
             self.refuse("mutation", f"changes {_name(root.root)} in place, which outlives the call")
 
@@ -442,12 +465,17 @@ class _Examination:
 
     def _show_as_text(self, shown: Fact) -> None:
         if shown.kind != CONSTANT:
-            self.report.features.add("texts")
+            self.report.features |= {"texts"}
         if shown.kind == OBJECT and not isinstance(shown.root, type):
             found = static_attribute(type(shown.root), "__repr__")
             text = static_attribute(type(shown.root), "__str__")
             if found is object.__repr__ and text is object.__str__:
                 self.refuse("identity", f"shows {_name(shown.root)} as text, which contains its address in memory")
+
+    def _expose_value(self, value: int) -> None:
+        """A value is used by what may look at its name; parameters and constants have none to show."""
+        if self.template.kinds[value] not in _NAMELESS:
+            self._expose(self.facts.of(value))
 
     def _expose(self, fact: Fact) -> None:
         if fact.kind == ATTRIBUTE and fact.owner is not None and fact.owner.kind == OBJECT:
@@ -458,6 +486,20 @@ class _Examination:
         shown = root.kind in (OBJECT, PARTIAL, DERIVED) and id(root.root) not in self.report.exposed
         if shown and shows_anything(root.root):
             self.report.exposed[id(root.root)] = root.root
+
+
+# What is looked at in operations, where nothing is known of their result.
+_EXAMINERS: Final[dict[str, Callable[[_Examination, Operation], None]]] = {
+    "CALL": _Examination._call,
+    "CALL_EX": _Examination._call,
+    "LOAD_ATTR": _Examination._attribute,
+    **dict.fromkeys(_CHANGES, _Examination._examine_change),
+    "BINARY_OP": _Examination._examine_arithmetic,
+    "MAKE_FUNCTION": _Examination._made_function,
+    **dict.fromkeys(("STORE_GLOBAL", "DELETE_GLOBAL"), _Examination._store_global),
+    **dict.fromkeys(("STORE_CELL", "DELETE_CELL"), _Examination._store_cell),
+    **dict.fromkeys(_FORMATS, _Examination._format),
+}
 
 
 def _can_change(fact: Fact) -> bool:

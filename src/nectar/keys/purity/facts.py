@@ -8,10 +8,12 @@ to come from outside counts as fresh.
 from __future__ import annotations
 
 import types
-from typing import Final, NamedTuple
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
 
 from nectar.keys.bytecode.decode import parameter_names
-from nectar.keys.bytecode.operation import CELL, CONST, FREE, MERGE, PARAM, Operation
+from nectar.keys.bytecode.operation import CELL, CONST, FREE, MERGE, PARAM, RESULT, Operation
 from nectar.keys.folding import MISSING, GlobalsView
 from nectar.keys.resolve import Part
 
@@ -19,7 +21,8 @@ OBJECT, PARTIAL, PARAMETER, ATTRIBUTE, CONSTANT, FRESH = "object", "part", "para
 DERIVED = "derived"
 
 
-class Fact(NamedTuple):
+@dataclass(slots=True)
+class Fact:
     """What is known of a value.
 
     kind: OBJECT (value is `root`), PARTIAL (reached from `root`), PARAMETER (is or was reached from parameter
@@ -50,21 +53,29 @@ class Facts:
         self.outer = outer  # the facts about the code that makes this function, if it is an inner one
         self.template = part.template
         self._known: dict[int, Fact] = {}
-        self._made_by: dict[int, Operation] = {}
-        self._brought: dict[int, list[int]] = {}
-        self._stored: dict[tuple[str, object], list[int]] = {}
-        for block in self.template.blocks:
-            for edge in block.edges:
-                if edge.target >= 0:
-                    for merge, value in zip(self.template.blocks[edge.target].merges, edge.values, strict=True):
-                        self._brought.setdefault(merge, []).append(value)
-            for operation in block.operations:
-                for result in range(operation.result, operation.result + operation.results):
-                    self._made_by[result] = operation
+        self._brought: dict[int, list[int]] | None = None
+        self._stored: dict[tuple[str, object], list[int]] | None = None
+
+    def _brought_to(self, merge: int) -> list[int]:
+        """The values that meet in a merge."""
+        if self._brought is None:
+            self._brought = {}
+            blocks = self.template.blocks
+            for edge in (edge for block in blocks for edge in block.edges if edge.target >= 0):
+                for each, value in zip(blocks[edge.target].merges, edge.values, strict=True):
+                    self._brought.setdefault(each, []).append(value)
+        return self._brought.get(merge, [])
+
+    def _stored_in(self, place: tuple[str, object]) -> list[int]:
+        """The values that are stored in a slot or cell."""
+        if self._stored is None:
+            self._stored = {}
+            for operation in (operation for block in self.template.blocks for operation in block.operations):
                 if operation.name == "STORE_SLOT":
                     self._stored.setdefault(("slot", operation.arg), []).append(operation.operands[0])
                 elif operation.name == "STORE_CELL":
                     self._stored.setdefault(("cell", operation.operands[0]), []).append(operation.operands[1])
+        return self._stored.get(place, [])
 
     def of(self, value: int) -> Fact:
         """The fact about a value."""
@@ -76,7 +87,7 @@ class Facts:
 
     def stored_in_slot(self, slot: object) -> list[int]:
         """Values that are stored in a local kept in memory."""
-        return self._stored.get(("slot", slot), [])
+        return self._stored_in(("slot", slot))
 
     def brought(self, merge: int) -> list[int]:
         """The values that may meet in one."""
@@ -84,23 +95,24 @@ class Facts:
 
     def maker(self, value: int) -> Operation | None:
         """The operation whose result a value is."""
-        return self._made_by.get(value)
+        return self.template.data[value] if self.template.kinds[value] == RESULT else None  # type: ignore[return-value]
 
     def _find(self, value: int) -> Fact:
-        found = self.part.known.get(value, MISSING)
-        if found is not MISSING:
-            return Fact(OBJECT, found.source if isinstance(found, GlobalsView) else found)
         kind = self.template.kinds[value]
+        if kind == RESULT:
+            found = self.part.known.get(value, MISSING)
+            if found is MISSING:
+                return self._result(self.template.data[value])  # type: ignore[arg-type]
+            return Fact(OBJECT, found.source if isinstance(found, GlobalsView) else found)
         if kind == PARAM:
-            return _FRESH if self.part.nested else Fact(PARAMETER, number=self.template.data[value])  # type: ignore[arg-type]
+            return _FRESH if self.part.nested else _parameter(self.template.data[value])
         if kind == CONST:
             return Fact(CONSTANT, self.template.code.co_consts[self.template.data[value]])  # type: ignore[call-overload]
         if kind == MERGE:
-            return self._worst(self._brought.get(value, ()))
-        operation = self._made_by.get(value)
-        return _FRESH if operation is None else self._result(operation)
+            return self._worst(self._brought_to(value))
+        return _FRESH
 
-    def _worst(self, values: tuple[int, ...] | list[int]) -> Fact:
+    def _worst(self, values: list[int]) -> Fact:
         """Of several values that may meet, one that comes from outside, if any does."""
         facts = [self.of(value) for value in values]
         for kind in (OBJECT, PARTIAL, ATTRIBUTE, PARAMETER, DERIVED):
@@ -125,7 +137,7 @@ class Facts:
         if name == "BINARY_OP" and isinstance(operation.arg, int) and operation.arg >= _IN_PLACE:
             return _inside(self.of(operation.operands[0]))
         if name == "LOAD_SLOT":
-            return self._worst(self._stored.get(("slot", operation.arg), ()))
+            return self._worst(self._stored_in(("slot", operation.arg)))
         if name in ("LOAD_CELL", "LOAD_FREE"):
             return self.in_cell(operation.operands[0])
         return _FRESH
@@ -140,7 +152,7 @@ class Facts:
 
     def in_cell(self, cell: int) -> Fact:
         """What a variable that inner functions share may hold."""
-        stored = self._worst(self._stored.get(("cell", cell), ()))
+        stored = self._worst(self._stored_in(("cell", cell)))
         if stored.kind != FRESH:
             return stored
         data = self.template.data[cell]
@@ -150,7 +162,12 @@ class Facts:
         if self.template.kinds[cell] != CELL:
             return _FRESH
         is_parameter = not self.part.nested and data < len(parameter_names(self.template.code))  # type: ignore[operator]
-        return Fact(PARAMETER, number=data) if is_parameter else _FRESH  # type: ignore[arg-type]
+        return _parameter(data) if is_parameter else _FRESH
+
+
+@cache
+def _parameter(number: int) -> Fact:
+    return Fact(PARAMETER, number=number)
 
 
 def _inside(fact: Fact) -> Fact:

@@ -11,7 +11,7 @@ import sys
 from dataclasses import dataclass
 from enum import Enum
 from types import BuiltinMethodType, MethodType, MethodWrapperType, ModuleType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from nectar.keys.origin import is_installed
 from nectar.keys.purity.deny import DENIED, HOMES, NEARER, OWNERS, REASONS, REFUSED, UNLESS, Condition
@@ -63,6 +63,10 @@ __all__ = [
 _PLAIN: Final = (int, float, complex, str, bytes, tuple, frozenset, type(None), type(...))  # shared between owners
 
 
+_NO_CODE: Final = (ModuleType, *_PLAIN)
+_METHODS: Final = (classmethod, staticmethod)
+
+
 @dataclass(frozen=True, slots=True)
 class Reader:
     """Something that reads what its first argument names. mode_at: where it is told whether to write instead."""
@@ -91,10 +95,10 @@ def verdict(value: object) -> Verdict | None:
     """
     if len(sys.modules) != _state.modules_seen:
         refresh()
-    index = _state.index
-    found = index.get(id(value))
+    entries = _state.index.get(id(value))
+    found = None if entries is None else _judged(entries)
     if found is not None:
-        return found[1]
+        return found
     kind = type(value)
     if kind is MethodType:
         return _of_method(value)  # type: ignore[arg-type]
@@ -153,12 +157,29 @@ def module_verdict(module: ModuleType) -> Verdict | None:
 # the index
 
 
+class _Entry(NamedTuple):
+    """An object that a table names, which stays alive here so that its id stays its own."""
+
+    value: object
+    module: ModuleType
+    kind: str
+    name: str
+    unless: Condition | None
+    reader: Reader | None = None
+
+
 class _State:
+    """What the tables name among the modules that are there, by id; the public place comes before others.
+
+    Where a module comes from and what to say of an object is left for when an object is asked about: a thousand are
+    taken in at the first fingerprint of a process, and hardly one of them is ever reached.
+    """
+
     def __init__(self) -> None:
         self.modules_seen = -1
         self.indexed: dict[str, ModuleType] = {}
-        self.index: dict[int, tuple[object, Verdict]] = {}  # holds the objects, so that their ids stay theirs
-        self.owners: dict[int, tuple[object, Verdict]] = {}
+        self.index: dict[int, list[_Entry]] = {}
+        self.owners: dict[int, list[_Entry]] = {}
 
 
 _state = _State()
@@ -176,8 +197,11 @@ def refresh() -> None:
             _state.modules_seen = -1  # being imported in this moment: look again
             continue
         _state.indexed[name] = module
-        if is_installed(module):
+        try:
             _take_in(name, module)
+        except Exception:  # a module of the application under such a name may hold anything
+            if is_installed(module):
+                raise
 
 
 _OF_INTEREST: Final = tuple(dict.fromkeys((*REFUSED, *DENIED, *OWNERS)))
@@ -190,25 +214,26 @@ def _take_in(name: str, module: ModuleType) -> None:
         for attribute in names.split():
             owner = vars(module).get(attribute)
             if owner is not None:
-                _state.owners[id(owner)] = (owner, _make(kind, f"{name}.{attribute}"))
+                entry = _Entry(owner, module, kind, f"{name}.{attribute}", None)
+                _state.owners.setdefault(id(owner), []).insert(0, entry)
     for table in (NEARER, DENIED):
         for kind, names in table.get(name, {}).items():
             for qualified in expand(module, names):
                 found = resolve(module, qualified)
                 if found is not None:
                     reader = Reader(MODE_AT.get(qualified)) if qualified in readers else None
-                    _put(found, _make(kind, f"{name}.{qualified}", unless.get(qualified), reader))
+                    _put(_Entry(found, module, kind, f"{name}.{qualified}", unless.get(qualified), reader))
     if name in REFUSED:
         for attribute, value in _refused_members(name, module):
             reader = Reader(MODE_AT.get(attribute)) if attribute in readers else None
-            _put(value, _make(REFUSED[name][0], f"{name}.{attribute}", unless.get(attribute), reader))
+            _put(_Entry(value, module, REFUSED[name][0], f"{name}.{attribute}", unless.get(attribute), reader))
 
 
 def _refused_members(name: str, module: ModuleType) -> Iterator[tuple[str, object]]:
     """Functions and classes a refused module brings with it; not what it imports, nor exceptions and enumerations."""
     fine = set(REFUSED[name][1].split())
     for attribute, value in list(vars(module).items()):
-        if attribute in fine or isinstance(value, (ModuleType, *_PLAIN)) or not callable(value):
+        if attribute in fine or isinstance(value, _NO_CODE) or not callable(value):
             continue
         if isinstance(value, type) and issubclass(value, (BaseException, Enum)):
             continue
@@ -252,16 +277,24 @@ def resolve(module: ModuleType, qualified: str) -> object | None:
     return found  # type: ignore[no-any-return]
 
 
-def _put(value: object, entry: Verdict) -> None:
-    if isinstance(value, (ModuleType, *_PLAIN)):
+def _put(entry: _Entry) -> None:
+    value = entry.value
+    if isinstance(value, _NO_CODE):
         return
-    # the first name wins: tables name the public place before others
-    _state.index.setdefault(id(value), (value, entry))
+    _state.index.setdefault(id(value), []).append(entry)
     # a method bound to a class is made anew at every access; one bound to a hidden instance says nothing of the class
-    if isinstance(value, classmethod | staticmethod) or isinstance(getattr(value, "__self__", None), type):
+    if isinstance(value, _METHODS) or isinstance(getattr(value, "__self__", None), type):
         inner = getattr(value, "__func__", None)
         if callable(inner):
-            _state.index.setdefault(id(inner), (inner, entry))
+            _state.index.setdefault(id(inner), []).append(entry._replace(value=inner))
+
+
+def _judged(entries: list[_Entry] | None) -> Verdict | None:
+    """What is said of an object by the first module that is what its name says."""
+    for entry in entries or ():
+        if is_installed(entry.module):
+            return _make(entry.kind, entry.name, entry.unless, entry.reader)
+    return None
 
 
 def _make(kind: str, name: str, unless: Condition | None = None, reader: Reader | None = None) -> Verdict:
@@ -269,27 +302,22 @@ def _make(kind: str, name: str, unless: Condition | None = None, reader: Reader 
 
 
 def _of_method(method: MethodType) -> Verdict | None:
-    owner = _state.owners.get(id(method.__self__))
-    if owner is not None:
-        return owner[1]
-    found = _state.index.get(id(method.__func__))
-    return found[1] if found is not None else None
+    return _judged(_state.owners.get(id(method.__self__))) or _judged(_state.index.get(id(method.__func__)))
 
 
 def _of_builtin_method(method: Any) -> Verdict | None:
     receiver = method.__self__
     if receiver is None or isinstance(receiver, ModuleType):
         return None
-    owner = _state.owners.get(id(receiver))
+    owner = _judged(_state.owners.get(id(receiver)))
     if owner is not None:
-        return owner[1]
+        return owner
     holder = receiver if isinstance(receiver, type) else type(receiver)
     name = method.__name__
     for base in holder.__mro__:
         own = type.__getattribute__(base, "__dict__")
         if name in own:
-            found = _state.index.get(id(own[name]))
-            return found[1] if found is not None else None
+            return _judged(_state.index.get(id(own[name])))
     return None
 
 

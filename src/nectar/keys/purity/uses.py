@@ -10,6 +10,7 @@ import types
 from typing import TYPE_CHECKING, Final
 
 from nectar.keys.bytecode.operation import Operation
+from nectar.keys.features import Features
 from nectar.keys.purity import mutators
 from nectar.keys.purity.facts import ATTRIBUTE, CONSTANT, OBJECT, PARAMETER, Fact, Facts, static_attribute
 from nectar.keys.resolve import resolve_function
@@ -97,7 +98,7 @@ class Uses:
         """Whether a __hash__ is code that does not ask hash() itself."""
         if type(method) is not types.FunctionType:
             return False
-        parts = resolve_function(method, frozenset())[0].parts
+        parts = resolve_function(method, Features())[0].parts
         return not any(value is hash for part in parts for value in part.known.values())
 
     def only_tells_apart(self, value: int) -> bool:

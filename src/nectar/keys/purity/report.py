@@ -1,0 +1,45 @@
+"""What is found out about a function: the nouns of the analysis."""
+
+from __future__ import annotations
+
+import types
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from nectar.keys.bytecode.operation import Operation
+from nectar.keys.resolve import Resolution
+from nectar.model.refusal import Refusal
+
+
+@dataclass(slots=True)
+class Report:
+    """What was found out about a function."""
+
+    refusals: list[Refusal] = field(default_factory=list)
+    features: frozenset[str] = frozenset()
+    settled: list[object] = field(default_factory=list)  # impure objects whose use here has been judged
+    exposed: dict[int, object] = field(default_factory=dict)
+    changed: frozenset[int] = frozenset()  # parameters, by position
+
+
+class Examined(NamedTuple):
+    """A function with the objects it works with, what it does with them, and the report about it."""
+
+    function: types.FunctionType
+    resolution: Resolution
+    skeleton: bytes
+    report: Report
+
+
+Known = dict[tuple[int, bool], Examined]
+
+
+def place_of(function: types.FunctionType, code: types.CodeType, operation: Operation | None) -> str:
+    """Where in a function an operation stands, for people."""
+    file = code.co_filename.replace("\\", "/").rpartition("/")[2]
+    line = code.co_firstlineno
+    if operation is not None:
+        for start, end, number in code.co_lines():
+            if start <= operation.offset < end and number is not None:
+                line = number
+    return f"{function.__code__.co_qualname} ({file}:{line})"
