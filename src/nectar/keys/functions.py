@@ -77,6 +77,10 @@ def expand_function(function: types.FunctionType, walk: WalkContext, special: Sp
         parts.add(f"attribute {name}", own[name])
     for value in report.exposed.values():
         parts.add("as seen by what it is given to", Exposed(value))
+    for codec in report.codecs:
+        parts.add(f"codec {codec.encoding} {codec.errors}", codec)
+    if any(value is function for value in resolution.operands):
+        walk.touch("recursion")
     for value in declared.dependencies_of(function):
         parts.add("declared dependency", value)
     identity = _identity(function, walk, parts)
@@ -98,6 +102,8 @@ def _tell(walk: WalkContext, report: Report, user: object) -> None:
         walk.observe(feature)
     for value in report.settled:
         walk.settle(user, value)
+    for setting in report.settings:
+        walk.touch(setting)
 
 
 class _Parts:

@@ -69,16 +69,24 @@ def expand_library_function(function: types.FunctionType, origin: Origin, walk: 
     state += attributes.values()
     if not found:
         state += [function.__defaults__, function.__kwdefaults__]
+    state += [value for value in _defaults(function) if _stands_in(value)]
     owners = surroundings(module_of_globals(function.__globals__))
     patches, aliases = _scan(owners)
     payload = joined("function", *_name(origin), code.co_qualname, *(() if found else _identity_of(code)))
-    payload += joined(*attributes, b"", *_plain_defaults(function), b"", *aliases)
+    payload += joined(*attributes, b"", *map(_default_in_brief, _defaults(function)), b"", *aliases)
     return _with_patches(payload, patches, _Snapshot(owners, function), *state)
 
 
-def _plain_defaults(function: types.FunctionType) -> list[bytes]:
-    values = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
-    return [ATOMS[type(value)](value) if type(value) in ATOMS else b"-" for value in values]
+def _defaults(function: types.FunctionType) -> list[object]:
+    return [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+
+
+def _default_in_brief(value: object) -> bytes:
+    """A default by value, or by name where it is a function or class; anything else is the library's own."""
+    atom = ATOMS.get(type(value))
+    if atom is not None:
+        return atom(value)
+    return str(getattr(value, "__qualname__", "-")).encode("utf-8", "surrogatepass") if callable(value) else b"-"
 
 
 def _expand_dispatcher(function: types.FunctionType, registry: dict[type, Any], origin: Origin) -> Expansion:
@@ -128,8 +136,9 @@ def _is_found(function: types.FunctionType) -> bool:
 
 def _touch(origin: Origin, walk: WalkContext) -> None:
     top = origin.module.partition(".")[0].lstrip("_")
-    if top in PROVIDERS:
-        walk.touch(top)
+    for name in {top, origin.module}:
+        if name in PROVIDERS:
+            walk.touch(name)
     if top in _COPYING:
         walk.observe("copies")
         walk.touch("copyreg")
@@ -254,7 +263,7 @@ Patches = list[tuple[str, object]]
 def foreign_in(owner: types.ModuleType | type) -> tuple[Patches, list[str]]:
     """What the application has put into a module or class of a library, and functions under other names than their own.
 
-    A class shows its plain public values too: changing them is how people set up classes of libraries.
+    A class shows its plain public values too, and a module its constants: changing them is how people set up libraries.
     """
     known = _scanned.get(id(owner))
     values = tuple(vars(owner).values())
@@ -281,11 +290,28 @@ def _look_into(owner: types.ModuleType | type) -> tuple[Patches, list[str]]:
             elif value.__name__ != name:
                 aliases.append(f"{prefix}.{name}={value.__code__.co_qualname}")
         elif kind in ATOMS:
-            if is_class and not name.startswith("_"):
+            if not name.startswith("_") and (is_class or name.isupper()):
                 aliases.append(f"{prefix}.{name}={ATOMS[kind](value).hex()}")
-        elif is_class and _holds_foreign(value):
+        elif _holds_foreign(value) if is_class else not name.startswith("__") and _stands_in(value):
             patches.append((f"{prefix}.{name}", value))
     return patches, aliases
+
+
+def _stands_in(value: object) -> bool:
+    """Whether a function, class, module or other object is of the application, where a library has its own."""
+    if type(value) is types.FunctionType:
+        return _is_foreign(value)
+    if type(value) is types.ModuleType:
+        return _is_foreign_module(value)
+    return _is_foreign_class(value if isinstance(value, type) else type(value))
+
+
+def _is_foreign_module(module: types.ModuleType) -> bool:
+    """Whether a module was made by the application; libraries have modules without a file of their own."""
+    if origin_of_module(module) is not APPLICATION:
+        return False
+    top = sys.modules.get(str(module.__name__).partition(".")[0])
+    return top is None or top is module or origin_of_module(top) is APPLICATION
 
 
 def _holds_foreign(value: object) -> bool:
@@ -362,17 +388,29 @@ def _is_open(cls: type) -> bool:
 
 
 class _Snapshot:
-    """Rechecks that modules and classes of a library hold what they held."""
+    """Rechecks that modules and classes of a library, and a function of it, hold what they held."""
 
-    __slots__ = ("spaces",)
+    __slots__ = ("function", "held", "spaces")
 
     def __init__(self, owners: list[types.ModuleType | type], function: types.FunctionType | None = None) -> None:
         spaces: list[Any] = [vars(owner) for owner in owners]
         if function is not None:
-            spaces += [vars(function), function.__kwdefaults__ or {}]
+            spaces.append(vars(function))
         self.spaces = [(space, tuple(space.values())) for space in spaces]
+        self.function = function
+        self.held = () if function is None else _held_by(function)
 
     def __call__(self) -> bool:
-        return all(
-            len(space) == len(then) and all(map(operator.is_, space.values(), then)) for space, then in self.spaces
-        )
+        if self.function is not None and not _same(_held_by(self.function), self.held):
+            return False
+        return all(_same(tuple(space.values()), then) for space, then in self.spaces)
+
+
+def _same(now: tuple[object, ...], then: tuple[object, ...]) -> bool:
+    return len(now) == len(then) and all(map(operator.is_, now, then))
+
+
+def _held_by(function: types.FunctionType) -> tuple[object, ...]:
+    """What can be replaced in a function: its code, its defaults, what its cells hold."""
+    held = [cell.cell_contents for cell in function.__closure__ or () if _holds(cell)]
+    return function.__code__, function.__defaults__, *(function.__kwdefaults__ or {}).values(), *held

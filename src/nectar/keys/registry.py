@@ -58,6 +58,7 @@ _expanders: dict[type, Expander] = {
     exposed.Exposed: exposed.expand_exposed,
     ambient.EnvironmentVariable: ambient.expand_environment_variable,
     ambient.Settings: ambient.expand_settings,
+    ambient.TextCodec: ambient.expand_text_codec,
 }
 _expanders.update({kind: _by_place(_expanders[kind]) for kind in (dict, io.TextIOWrapper)})
 _to_load: dict[str, str] = dict(_LIBRARIES)

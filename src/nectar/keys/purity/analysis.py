@@ -8,11 +8,13 @@ they are given; their reports are kept for when the walk comes to them.
 
 from __future__ import annotations
 
+import codecs
 import operator
 import types
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from nectar.keys.ambient import SETTINGS_OF_METHODS, TextCodec
 from nectar.keys.atoms import ATOMS
 from nectar.keys.bytecode.operation import CAUGHT, FREE, Operation
 from nectar.keys.exposed import shows_anything
@@ -63,6 +65,8 @@ _OF_HANDLERS: Final = {
 }
 _STOP_ITERATION: Final = ("CALL_INTRINSIC_1", 3)  # what every generator does with a StopIteration that leaves it
 _ANY_ATTRIBUTE: Final = frozenset({"names", "qualnames", "modules", "docs", "annotations"})
+_CODES: Final = frozenset({"encode", "decode"})
+_CODERS: Final = (str, bytes, bytearray, codecs.encode, codecs.decode)
 _DEPTH: Final = 30  # how far helpers are followed ahead of the walk
 
 
@@ -75,6 +79,8 @@ class Report:
     settled: list[object] = field(default_factory=list)  # impure objects whose use here has been judged
     exposed: dict[int, object] = field(default_factory=dict)
     changed: set[int] = field(default_factory=set)  # parameters, by position
+    settings: set[str] = field(default_factory=set)  # of the process, that the code asks for by name
+    codecs: dict[TextCodec, None] = field(default_factory=dict)
 
 
 class Examined(NamedTuple):
@@ -292,6 +298,7 @@ class _Examination:
             self._call_method(callee.owner, callee.name, arguments, operation)
         if operation.name == "CALL":
             self._changing_keywords(operation, callee, arguments)
+            self._use_codec(operation, callee, arguments)
         if callee.kind != OBJECT or not _is_safe(callee.root):
             for argument in arguments:
                 self._expose(argument)
@@ -326,9 +333,27 @@ class _Examination:
             for argument in arguments[:1]:
                 self._show_as_text(argument)
 
+    def _use_codec(self, operation: Operation, callee: Fact, arguments: list[Fact]) -> None:
+        """Texts are encoded or decoded under names for which the application may have registered functions."""
+        if callee.kind == ATTRIBUTE and callee.name in _CODES:
+            first = 0
+        elif callee.kind == OBJECT and any(callee.root is each for each in _CODERS):
+            first = 1
+        else:
+            return
+        keywords: tuple[str, ...] = operation.arg  # type: ignore[assignment]
+        given = dict(zip(keywords, arguments[len(arguments) - len(keywords) :], strict=True))
+        positional = arguments[: len(arguments) - len(keywords)]
+        given.update(zip(("encoding", "errors"), positional[first:], strict=False))
+        names = {name: fact.root for name, fact in given.items() if isinstance(fact.root, str)}
+        if names:
+            self.report.codecs[TextCodec(names.get("encoding", ""), names.get("errors", ""))] = None
+
     def _get_attribute(self, name: Fact) -> None:
         """getattr(): a name that is known now is like one that is written; any other may be any."""
         if name.kind in (CONSTANT, OBJECT) and isinstance(name.root, str):
+            if name.root in SETTINGS_OF_METHODS:
+                self.report.settings.add(SETTINGS_OF_METHODS[name.root])
             feature = observers.ATTRIBUTE_FEATURES.get(name.root)
             if feature == observers.REFUSE:
                 self.refuse("introspection", f"reads {name.root}, which shows more than what code computes")
@@ -399,9 +424,12 @@ class _Examination:
     def _attribute(self, operation: Operation) -> None:
         """An attribute of something that is no module."""
         owner = self.facts.of(operation.operands[0])
+        name = str(operation.arg)
+        setting = SETTINGS_OF_METHODS.get(name)
+        if setting is not None and (owner.kind == OBJECT or self.uses.is_called(operation.result)):
+            self.report.settings.add(setting)
         if owner.kind != OBJECT or isinstance(owner.root, types.ModuleType):
             return
-        name = str(operation.arg)
         if not isinstance(owner.root, type) and name in mutators.mutators_of(type(owner.root)):
             self._change(owner, f"uses {name}(), which changes")
         found = static_attribute(owner.root, name)

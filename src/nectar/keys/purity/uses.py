@@ -74,6 +74,10 @@ class Uses:
                 found.setdefault(each, []).append((_ESCAPES, 0))
         return found, merged
 
+    def is_called(self, value: int) -> bool:
+        """Whether a value is called somewhere."""
+        return any(use.name in ("CALL", "CALL_EX") and at == 0 for use, at in self.of(value))
+
     def only_tries(self, value: int) -> bool:
         """Whether the results of calling a value are never used: it is called to see whether it raises."""
         uses = self.of(value)
