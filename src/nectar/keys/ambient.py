@@ -55,7 +55,11 @@ def expand_text_codec(value: TextCodec, walk: WalkContext) -> Expansion:
 
 def _registered(value: TextCodec) -> tuple[object, object, object]:
     codec = _look_up(codecs.lookup, value.encoding)
-    found = (getattr(codec, "encode", None), getattr(codec, "decode", None), _look_up(codecs.lookup_error, value.errors))
+    found = (
+        getattr(codec, "encode", None),
+        getattr(codec, "decode", None),
+        _look_up(codecs.lookup_error, value.errors),
+    )
     encodes, decodes, handles = (each if _is_of_application(each) else None for each in found)
     return encodes, decodes, handles
 
@@ -178,7 +182,11 @@ def _logger_levels() -> object:
     if logging is None:
         return []
     loggers = sorted(logging.root.manager.loggerDict.items())
-    levels = [(name, each.level, each.disabled) for name, each in loggers if getattr(each, "level", 0) or getattr(each, "disabled", False)]
+    levels = [
+        (name, each.level, each.disabled)
+        for name, each in loggers
+        if getattr(each, "level", 0) or getattr(each, "disabled", False)
+    ]
     return [logging.root.level, logging.root.manager.disable, *levels]
 
 

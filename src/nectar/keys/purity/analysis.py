@@ -8,7 +8,6 @@ they are given; their reports are kept for when the walk comes to them.
 
 from __future__ import annotations
 
-import codecs
 import operator
 import types
 from dataclasses import dataclass, field
@@ -20,7 +19,7 @@ from nectar.keys.bytecode.operation import CAUGHT, FREE, Operation
 from nectar.keys.exposed import shows_anything
 from nectar.keys.folding import MISSING
 from nectar.keys.origin import origin_of_function
-from nectar.keys.purity import mutators, observers, tables
+from nectar.keys.purity import asked, mutators, observers, tables
 from nectar.keys.purity.facts import (
     ATTRIBUTE,
     CONSTANT,
@@ -31,6 +30,7 @@ from nectar.keys.purity.facts import (
     PARTIAL,
     Fact,
     Facts,
+    class_of,
     outside,
     static_attribute,
 )
@@ -65,8 +65,6 @@ _OF_HANDLERS: Final = {
 }
 _STOP_ITERATION: Final = ("CALL_INTRINSIC_1", 3)  # what every generator does with a StopIteration that leaves it
 _ANY_ATTRIBUTE: Final = frozenset({"names", "qualnames", "modules", "docs", "annotations"})
-_CODES: Final = frozenset({"encode", "decode"})
-_CODERS: Final = (str, bytes, bytearray, codecs.encode, codecs.decode)
 _DEPTH: Final = 30  # how far helpers are followed ahead of the walk
 
 
@@ -298,12 +296,16 @@ class _Examination:
             self._call_method(callee.owner, callee.name, arguments, operation)
         if operation.name == "CALL":
             self._changing_keywords(operation, callee, arguments)
-            self._use_codec(operation, callee, arguments)
+            codec = asked.codec_asked_for(operation, callee, arguments)
+            if codec is not None:
+                self.report.codecs[codec] = None
         if callee.kind != OBJECT or not _is_safe(callee.root):
             for argument in arguments:
                 self._expose(argument)
 
     def _call_object(self, called: object, arguments: list[Fact]) -> None:
+        if asked.asks_for_now(called, arguments):
+            self.refuse("clock", f"asks {_name(called)} for now, which reads the clock")
         features = observers.observed_by(called) or frozenset()
         if not arguments and "locals" in features:
             self.report.features.add("locals")
@@ -333,22 +335,6 @@ class _Examination:
             for argument in arguments[:1]:
                 self._show_as_text(argument)
 
-    def _use_codec(self, operation: Operation, callee: Fact, arguments: list[Fact]) -> None:
-        """Texts are encoded or decoded under names for which the application may have registered functions."""
-        if callee.kind == ATTRIBUTE and callee.name in _CODES:
-            first = 0
-        elif callee.kind == OBJECT and any(callee.root is each for each in _CODERS):
-            first = 1
-        else:
-            return
-        keywords: tuple[str, ...] = operation.arg  # type: ignore[assignment]
-        given = dict(zip(keywords, arguments[len(arguments) - len(keywords) :], strict=True))
-        positional = arguments[: len(arguments) - len(keywords)]
-        given.update(zip(("encoding", "errors"), positional[first:], strict=False))
-        names = {name: fact.root for name, fact in given.items() if isinstance(fact.root, str)}
-        if names:
-            self.report.codecs[TextCodec(names.get("encoding", ""), names.get("errors", ""))] = None
-
     def _get_attribute(self, name: Fact) -> None:
         """getattr(): a name that is known now is like one that is written; any other may be any."""
         if name.kind in (CONSTANT, OBJECT) and isinstance(name.root, str):
@@ -363,6 +349,8 @@ class _Examination:
             self.report.features |= _ANY_ATTRIBUTE
 
     def _call_method(self, owner: Fact, name: str, arguments: list[Fact], operation: Operation | None) -> None:
+        if asked.asks_for_local_seconds(name, arguments):
+            self.report.settings.add("local time")
         if owner.kind == OBJECT and not isinstance(owner.root, types.ModuleType):
             found = static_attribute(owner.root, name)
             if not isinstance(owner.root, type) and name in mutators.mutators_of(type(owner.root)):
@@ -375,8 +363,23 @@ class _Examination:
                         self._change(arguments[position], f"calls {name}(), which changes")
         elif name in _CHANGING_METHODS and (owner.kind == ATTRIBUTE or outside(owner).kind in (PARTIAL, PARAMETER)):
             self._change(owner, f"calls {name}(), which changes")
-        if owner.kind != OBJECT and name in mutators.RECEIVER_READS_FILE:
+        if owner.kind != OBJECT and class_of(owner) is None and operation is not None:
+            self._call_unknown(owner, name, operation)
+
+    def _call_unknown(self, owner: Fact, name: str, operation: Operation) -> None:
+        """A method of an object nobody knows is called: what it does is guessed from its name."""
+        if name in mutators.RECEIVER_READS_FILE or (name in mutators.RECEIVER_IS_PATH and not self._is_self(owner)):
             self.refuse("file", f"calls {name}() of an object that is not known, which reads or writes files")
+        seeds = mutators.RECEIVER_NEEDS_KEYWORD.get(name)
+        if seeds is not None and operation.name == "CALL" and not self._is_self(owner):
+            keywords: tuple[str, ...] = operation.arg  # type: ignore[assignment]
+            if not seeds & set(keywords):
+                self.refuse("random", f"calls {name}() of an object that is not known, without a seed")
+
+    def _is_self(self, owner: Fact) -> bool:
+        """Whether a value is what a method was called on: its class may use any name for anything."""
+        scope, _, _ = self.function.__code__.co_qualname.rpartition(".")
+        return owner.kind == PARAMETER and owner.number == 0 and bool(scope) and not scope.endswith("<locals>")
 
     def _changing_keywords(self, operation: Operation, callee: Fact, arguments: list[Fact]) -> None:
         keywords: tuple[str, ...] = operation.arg  # type: ignore[assignment]
@@ -428,18 +431,23 @@ class _Examination:
         setting = SETTINGS_OF_METHODS.get(name)
         if setting is not None and (owner.kind == OBJECT or self.uses.is_called(operation.result)):
             self.report.settings.add(setting)
-        if owner.kind != OBJECT or isinstance(owner.root, types.ModuleType):
+        if isinstance(owner.root, types.ModuleType):
+            return
+        if owner.kind != OBJECT:
+            made = class_of(owner)
+            self._judge_attribute(MISSING if made is None else static_attribute(made, name), operation)
             return
         if not isinstance(owner.root, type) and name in mutators.mutators_of(type(owner.root)):
             self._change(owner, f"uses {name}(), which changes")
-        found = static_attribute(owner.root, name)
-        if found is not MISSING:
-            verdict = tables.verdict(found)
-            if verdict is None or (
-                verdict.unless is not None and self.uses.only_called_well(operation.result, verdict.unless)
-            ):
-                return
-            self.refuse(verdict.kind, f"uses {verdict.reason}")
+        self._judge_attribute(static_attribute(owner.root, name), operation)
+
+    def _judge_attribute(self, found: object, operation: Operation) -> None:
+        verdict = None if found is MISSING else tables.verdict(found)
+        if verdict is None or (
+            verdict.unless is not None and self.uses.only_called_well(operation.result, verdict.unless)
+        ):
+            return
+        self.refuse(verdict.kind, f"uses {verdict.reason}")
 
     def _show_as_text(self, shown: Fact) -> None:
         if shown.kind != CONSTANT:

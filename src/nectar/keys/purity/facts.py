@@ -7,6 +7,7 @@ to come from outside counts as fresh.
 
 from __future__ import annotations
 
+import pathlib
 import types
 from typing import Final, NamedTuple
 
@@ -24,7 +25,7 @@ class Fact(NamedTuple):
 
     kind: OBJECT (value is `root`), PARTIAL (reached from `root`), PARAMETER (is or was reached from parameter
     `number`), ATTRIBUTE (attribute `name` of `owner`), CONSTANT (`root`), DERIVED (new, but may hold what `root` holds,
-    such as a copy), FRESH.
+    such as a copy), FRESH. made: the class it was made of here, if that is known.
     """
 
     kind: str
@@ -32,6 +33,7 @@ class Fact(NamedTuple):
     number: int = -1
     name: str = ""
     owner: Fact | None = None
+    made: type | None = None
 
 
 _FRESH: Final = Fact(FRESH)
@@ -40,6 +42,12 @@ _GATHERS: Final = {"BUILD_LIST", "BUILD_TUPLE", "BUILD_SET", "BUILD_MAP", "BUILD
 _PLAIN: Final = frozenset({int, float, complex, str, bytes, bool, type(None), types.BuiltinFunctionType})
 _READS_A_PART: Final = {"get", "values", "items", "keys", "setdefault", "pop", "__getitem__"}
 _IN_PLACE: Final = 13  # BINARY_OP arguments from here on are +=, -= and so on
+_DIVIDES: Final = (11, 24)  # BINARY_OP arguments of / and /=
+# Attributes of paths, and methods, that lead to other paths.
+_PATH_PARTS: Final = frozenset({"parent"})
+_PATH_METHODS: Final = frozenset(
+    {"joinpath", "with_name", "with_stem", "with_suffix", "with_segments", "relative_to", "absolute", "resolve"}
+)
 
 
 class Facts:
@@ -103,7 +111,7 @@ class Facts:
             for fact in facts:
                 if fact.kind == kind:
                     return fact
-        return _FRESH
+        return next((fact for fact in facts if fact.made is not None), _FRESH)
 
     def _result(self, operation: Operation) -> Fact:
         name = operation.name
@@ -115,7 +123,11 @@ class Facts:
             callee = self.of(operation.operands[0])
             if callee.kind == ATTRIBUTE and callee.name in _READS_A_PART and callee.owner is not None:
                 return _inside(callee.owner)
-            return self._derived(operation.operands[1:])
+            found = self._derived(operation.operands[1:])
+            made = _made_by_calling(callee)
+            return found if made is None else found._replace(made=made)
+        if name == "BINARY_OP" and operation.arg in _DIVIDES:
+            return Fact(FRESH, made=next(filter(None, map(_path_class, map(self.of, operation.operands))), None))
         if name in _GATHERS:
             return self._derived(operation.operands)
         if name == "BINARY_OP" and isinstance(operation.arg, int) and operation.arg >= _IN_PLACE:
@@ -147,6 +159,31 @@ class Facts:
             return _FRESH
         is_parameter = not self.part.nested and data < len(parameter_names(self.template.code))  # type: ignore[operator]
         return Fact(PARAMETER, number=data) if is_parameter else _FRESH  # type: ignore[arg-type]
+
+
+def class_of(fact: Fact) -> type | None:
+    """The class that a value is an instance of, where the code shows it."""
+    if fact.made is not None:
+        return fact.made
+    if fact.kind == OBJECT and not isinstance(fact.root, (types.ModuleType, type)):
+        return type(fact.root)
+    if fact.kind == ATTRIBUTE and fact.owner is not None and fact.name in _PATH_PARTS:
+        return _path_class(fact.owner)
+    return None
+
+
+def _path_class(fact: Fact) -> type | None:
+    found = class_of(fact)
+    return found if found is not None and issubclass(found, pathlib.PurePath) else None
+
+
+def _made_by_calling(callee: Fact) -> type | None:
+    """The class of what a call gives: a class that is called, or that of a path whose method gives a path."""
+    if callee.kind == OBJECT and isinstance(callee.root, type):
+        return callee.root
+    if callee.kind == ATTRIBUTE and callee.owner is not None and callee.name in _PATH_METHODS:
+        return _path_class(callee.owner)
+    return None
 
 
 def _inside(fact: Fact) -> Fact:

@@ -109,8 +109,10 @@ RECEIVER_READS_FILE: Final[frozenset[str]] = frozenset(
     {"read_text", "read_bytes", "write_text", "write_bytes", "iterdir", "rglob", "hardlink_to", "symlink_to", "recv"}
     | {"recvfrom", "recv_into", "sendall", "urlopen", "getaddrinfo", "fetchone", "fetchall", "fetchmany"}
 )
-# Methods that on a naive datetime read the machine's time zone.
-RECEIVER_READS_ZONE: Final[frozenset[str]] = frozenset({"astimezone", "timestamp"})
+# Methods of paths that others than paths hardly have, except a class that calls its own.
+RECEIVER_IS_PATH: Final[frozenset[str]] = frozenset(
+    {"exists", "is_file", "is_dir", "is_symlink", "is_mount", "stat", "lstat", "samefile", "glob", "open"}
+)
 # Methods that draw random numbers unless one of the keywords is given.
 RECEIVER_NEEDS_KEYWORD: Final[dict[str, frozenset[str]]] = {"sample": frozenset({"random_state", "seed"})}
 

@@ -14,16 +14,16 @@ from types import BuiltinMethodType, MethodType, MethodWrapperType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from nectar.keys.origin import is_installed
-from nectar.keys.purity.deny import DENIED, HOMES, NEARER, OWNERS, REASONS, REFUSED, UNLESS, Condition
+from nectar.keys.purity.deny import DENIED, HOMES, NEARER, OWNERS, REASONS, REFUSED, UNLESS, WORDS_FOR_NOW, Condition
 from nectar.keys.purity.mutators import (
     ARGUMENT_MUTATORS,
     INPLACE_KEYWORDS,
     MUTATORS,
     OUT_KEYWORDS,
     RECEIVER,
+    RECEIVER_IS_PATH,
     RECEIVER_NEEDS_KEYWORD,
     RECEIVER_READS_FILE,
-    RECEIVER_READS_ZONE,
     VIEWS_OF_RECEIVER,
     changed_arguments,
     mutators_of,
@@ -41,9 +41,9 @@ __all__ = [
     "OBSERVERS",
     "OUT_KEYWORDS",
     "RECEIVER",
+    "RECEIVER_IS_PATH",
     "RECEIVER_NEEDS_KEYWORD",
     "RECEIVER_READS_FILE",
-    "RECEIVER_READS_ZONE",
     "REFUSE",
     "SAFE_CALLEES",
     "VIEWS_OF_RECEIVER",
@@ -55,6 +55,7 @@ __all__ = [
     "mutators_of",
     "needs_argument",
     "observed_by",
+    "reads_words_for_now",
     "refresh",
     "verdict",
 ]
@@ -100,6 +101,16 @@ def needs_argument(value: object) -> bool:
     """Whether the object is fine when called with the right argument only (such as a seed)."""
     found = verdict(value)
     return found is not None and found.unless is not None and found.unless.given
+
+
+def reads_words_for_now(value: object) -> bool:
+    """Whether a callable takes the word "now" for the time it is."""
+    return any(
+        name in vars(sys.modules[module]) and vars(sys.modules[module])[name] is value
+        for module, names in WORDS_FOR_NOW.items()
+        if module in sys.modules
+        for name in names.split()
+    )
 
 
 def attribute_verdict(module: ModuleType, name: str) -> Verdict | None:
