@@ -282,6 +282,7 @@ def _look_into(owner: types.ModuleType | type) -> tuple[Patches, list[str]]:
     aliases: list[str] = []
     prefix = owner.__name__
     is_class = isinstance(owner, type)
+    replaceable = isinstance(owner, types.ModuleType) and not is_native(owner)
     for name, value in list(vars(owner).items()):
         kind = type(value)
         if kind is types.FunctionType:
@@ -292,18 +293,22 @@ def _look_into(owner: types.ModuleType | type) -> tuple[Patches, list[str]]:
         elif kind in ATOMS:
             if not name.startswith("_") and (is_class or name.isupper()):
                 aliases.append(f"{prefix}.{name}={ATOMS[kind](value).hex()}")
-        elif _holds_foreign(value) if is_class else not name.startswith("__") and _stands_in(value):
+        elif _holds_foreign(value) if is_class else replaceable and not name.startswith("__") and _stands_in(value):
             patches.append((f"{prefix}.{name}", value))
     return patches, aliases
 
 
 def _stands_in(value: object) -> bool:
-    """Whether a function, class, module or other object is of the application, where a library has its own."""
+    """Whether a function, class, module or other object is of the application, where a library has its own.
+
+    Classes without functions say nothing: native code makes some that belong to no module.
+    """
     if type(value) is types.FunctionType:
         return _is_foreign(value)
     if type(value) is types.ModuleType:
         return _is_foreign_module(value)
-    return _is_foreign_class(value if isinstance(value, type) else type(value))
+    cls: Any = value if issubclass(type(value), type) else type(value)
+    return _is_foreign_class(cls) and any(type(each) is types.FunctionType for each in vars(cls).values())
 
 
 def _is_foreign_module(module: types.ModuleType) -> bool:
@@ -337,7 +342,8 @@ def _is_foreign_class(cls: type) -> bool:
     """Whether a class was made by the application; libraries have classes that no name leads to."""
     if not cls.__flags__ & _HEAP_TYPE or origin_of_class(cls) is not APPLICATION:
         return False
-    module = sys.modules.get(str(cls.__module__))
+    name = str(cls.__module__)
+    module = sys.modules.get(name) or sys.modules.get(name.partition(".")[0])
     return module is None or origin_of_module(module) is APPLICATION
 
 

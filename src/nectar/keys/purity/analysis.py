@@ -349,7 +349,7 @@ class _Examination:
             self.report.features |= _ANY_ATTRIBUTE
 
     def _call_method(self, owner: Fact, name: str, arguments: list[Fact], operation: Operation | None) -> None:
-        if asked.asks_for_local_seconds(name, arguments):
+        if name == "strftime" and asked.asks_for_local_seconds(arguments):
             self.report.settings.add("local time")
         if owner.kind == OBJECT and not isinstance(owner.root, types.ModuleType):
             found = static_attribute(owner.root, name)

@@ -14,7 +14,7 @@ from nectar.keys.purity import tables
 from nectar.keys.purity.facts import ATTRIBUTE, OBJECT, Fact
 
 _METHODS: Final = frozenset({"encode", "decode"})
-_CALLABLES: Final = (str, bytes, bytearray, codecs.encode, codecs.decode)
+_CALLABLES: Final = {id(each): each for each in (str, bytes, bytearray, codecs.encode, codecs.decode)}
 _WORDS_FOR_NOW: Final = frozenset({"now", "today"})
 _SECONDS: Final = "%s"  # of strftime: seconds since 1970, by local time
 
@@ -23,7 +23,7 @@ def codec_asked_for(operation: Operation, callee: Fact, arguments: list[Fact]) -
     """The names under which a call encodes or decodes; the application may have registered functions for them."""
     if callee.kind == ATTRIBUTE and callee.name in _METHODS:
         first = 0
-    elif callee.kind == OBJECT and any(callee.root is each for each in _CALLABLES):
+    elif callee.kind == OBJECT and id(callee.root) in _CALLABLES:
         first = 1
     else:
         return None
@@ -37,10 +37,12 @@ def codec_asked_for(operation: Operation, callee: Fact, arguments: list[Fact]) -
 
 def asks_for_now(called: object, arguments: list[Fact]) -> bool:
     """Whether a call such as pandas.Timestamp("now") reads the clock."""
-    words = any(type(fact.root) is str and fact.root in _WORDS_FOR_NOW for fact in arguments)
-    return words and tables.reads_words_for_now(called)
+    for fact in arguments:
+        if type(fact.root) is str and fact.root in _WORDS_FOR_NOW:
+            return tables.reads_words_for_now(called)
+    return False
 
 
-def asks_for_local_seconds(name: str, arguments: list[Fact]) -> bool:
-    """Whether a method is strftime() with a format that depends on local time."""
-    return name == "strftime" and any(type(fact.root) is str and _SECONDS in fact.root for fact in arguments)
+def asks_for_local_seconds(arguments: list[Fact]) -> bool:
+    """Whether strftime() is given a format that depends on local time."""
+    return any(type(fact.root) is str and _SECONDS in fact.root for fact in arguments)
