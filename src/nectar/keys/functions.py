@@ -79,8 +79,6 @@ def expand_function(function: types.FunctionType, walk: WalkContext, special: Sp
         parts.add("as seen by what it is given to", Exposed(value))
     for codec in report.codecs:
         parts.add(f"codec {codec.encoding} {codec.errors}", codec)
-    if resolution.works_with(function):
-        walk.touch("recursion")
     for value in declared.dependencies_of(function):
         parts.add("declared dependency", value)
     identity = _identity(function, walk, parts)

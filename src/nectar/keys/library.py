@@ -27,7 +27,7 @@ from nectar.keys.origin import (
     origin_of_module,
 )
 from nectar.keys.purity import observers, tables
-from nectar.keys.values.callables import dispatch_registry
+from nectar.keys.values.callables import dispatch_registry, expand_method
 from nectar.model.origin import APPLICATION, Origin
 from nectar.model.refusal import Refusal
 
@@ -195,6 +195,13 @@ def expand_builtin(value: Any, walk: WalkContext) -> Expansion:
         return _expand_native(value, owner)
     _touch(origin, walk)
     return Expansion("library", joined("builtin", *_name(origin), value.__qualname__), by_value=True, still=always)
+
+
+def expand_bound_method(value: types.MethodType, walk: WalkContext) -> Expansion:
+    """A bound method: its function and its object, which may be one that every method of is impure."""
+    if tables.verdict(value.__func__) is None:
+        notice(value, walk)
+    return expand_method(value, walk)
 
 
 def _expand_native(value: Any, owner: object) -> Expansion:

@@ -53,6 +53,7 @@ _expanders: dict[type, Expander] = {
     types.FunctionType: functions.expand_function,
     functions.SpecialMethod: functions.expand_special_method,
     types.BuiltinFunctionType: library.expand_builtin,
+    types.MethodType: library.expand_bound_method,
     types.ModuleType: library.expand_module,
     type: classes.expand_class,
     exposed.Exposed: exposed.expand_exposed,

@@ -153,10 +153,6 @@ class Resolution:
                 self._numbers[key] = token
         return token
 
-    def works_with(self, function: types.FunctionType) -> bool:
-        """Whether a function is an operand."""
-        return id(function) in self._numbers
-
     def render(self, template: Template) -> bytes:
         """The skeleton of the template of the function itself."""
         part = Part(template)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import blake3
@@ -230,6 +231,8 @@ class Walk:
             raise UnencodableError(
                 describe_type(value), self.path(), "it is one of several equal members of a set, and used elsewhere too"
             )
+        if type(value) is FunctionType and any(frame.value is value for frame in self._stack):
+            self.touched.add("recursion")  # how deep it may go decides whether it gives a result
         self._ambiguous.pop(number, None)  # reached from several of them, so it stays the same if they are exchanged
         self._out += _BACK + number.to_bytes(8, "little")
         if self._observer:

@@ -314,6 +314,8 @@ class _Examination:
         elif called is operator.attrgetter or called is operator.methodcaller:
             for argument in arguments or [Fact(FRESH)]:
                 self._get_attribute(argument)
+            if called is operator.methodcaller and arguments and self.operation is not None:
+                self._call_unknown(Fact(FRESH), str(arguments[0].root), self.operation)
         elif called is vars or called is dir:
             self.report.features |= _ANY_ATTRIBUTE | {"order"}
         elif called is type and len(arguments) == 1 and self.operation is not None:
@@ -368,18 +370,13 @@ class _Examination:
 
     def _call_unknown(self, owner: Fact, name: str, operation: Operation) -> None:
         """A method of an object nobody knows is called: what it does is guessed from its name."""
-        if name in mutators.RECEIVER_READS_FILE or (name in mutators.RECEIVER_IS_PATH and not self._is_self(owner)):
+        if name in mutators.RECEIVER_READS_FILE or (name in mutators.RECEIVER_IS_PATH and not self.uses.is_self(owner)):
             self.refuse("file", f"calls {name}() of an object that is not known, which reads or writes files")
         seeds = mutators.RECEIVER_NEEDS_KEYWORD.get(name)
-        if seeds is not None and operation.name == "CALL" and not self._is_self(owner):
+        if seeds is not None and operation.name == "CALL" and not self.uses.is_self(owner):
             keywords: tuple[str, ...] = operation.arg  # type: ignore[assignment]
             if not seeds & set(keywords):
                 self.refuse("random", f"calls {name}() of an object that is not known, without a seed")
-
-    def _is_self(self, owner: Fact) -> bool:
-        """Whether a value is what a method was called on: its class may use any name for anything."""
-        scope, _, _ = self.function.__code__.co_qualname.rpartition(".")
-        return owner.kind == PARAMETER and owner.number == 0 and bool(scope) and not scope.endswith("<locals>")
 
     def _changing_keywords(self, operation: Operation, callee: Fact, arguments: list[Fact]) -> None:
         keywords: tuple[str, ...] = operation.arg  # type: ignore[assignment]
@@ -435,6 +432,10 @@ class _Examination:
             return
         if owner.kind != OBJECT:
             made = class_of(owner)
+            if self.uses.is_self(owner):
+                made = self.uses.own_class()
+                if name == self.function.__code__.co_name:
+                    self.report.settings.add("recursion")
             self._judge_attribute(MISSING if made is None else static_attribute(made, name), operation)
             return
         if not isinstance(owner.root, type) and name in mutators.mutators_of(type(owner.root)):
