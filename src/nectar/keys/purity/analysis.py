@@ -19,7 +19,7 @@ from nectar.keys.bytecode.operation import CAUGHT, FREE, Operation
 from nectar.keys.exposed import shows_anything
 from nectar.keys.folding import MISSING
 from nectar.keys.origin import origin_of_function
-from nectar.keys.purity import asked, mutators, observers, tables
+from nectar.keys.purity import asked, mutators, observers, order, tables
 from nectar.keys.purity.facts import (
     ATTRIBUTE,
     CONSTANT,
@@ -296,6 +296,10 @@ class _Examination:
             self._call_method(callee.owner, callee.name, arguments, operation)
         if operation.name == "CALL":
             self._changing_keywords(operation, callee, arguments)
+            if order.shows_order(operation, callee, self.uses):
+                self.refuse(
+                    "identity", "shows the order of a set of texts, which depends on the hash seed of the process"
+                )
             codec = asked.codec_asked_for(operation, callee, arguments)
             if codec is not None:
                 self.report.codecs[codec] = None
