@@ -141,7 +141,8 @@ class Resolution:
     def operand(self, value: object, label: str) -> bytes:
         """The token of an object, which becomes an operand."""
         atom = ATOMS.get(type(value))
-        key: object = (type(value), atom(value)) if atom is not None else id(value)
+        plain = atom is not None and value == value  # a NaN has identity
+        key: object = (type(value), atom(value)) if plain else id(value)  # type: ignore[misc]
         token = self._numbers.get(key)
         if token is None:
             token = _token(b"o", len(self.operands))

@@ -84,6 +84,7 @@ class Walk:
         self._seen: dict[int, int] = {}
         self._kept: list[object] = []  # alive while their ids are in use
         self._pure: dict[int, bytes | None] = {}
+        self._nans: dict[int, int] = {}
         self._digests: dict[int, bytes] = {}
         self._ambiguous: dict[int, object] = {}  # numbers of objects only one of several equal members of a set reaches
         self._ties: list[object] = []  # the sets of equal members the walk is inside of
@@ -179,6 +180,8 @@ class Walk:
             atom = ATOMS.get(type(child))
             if atom is not None:
                 self._out += atom(child)
+                if child != child:  # NaN
+                    self._out += self._number_of_nan(child)
                 if self._observer:
                     self._observer.leaf(child, frame.child_label(), repeated=False)
             else:
@@ -209,6 +212,11 @@ class Walk:
         if len(parts) > 12:
             parts = [*parts[:5], f"... {len(parts) - 10} more ...", *parts[-5:]]
         return " -> ".join(parts)
+
+    def _number_of_nan(self, value: object) -> bytes:
+        """Which NaN this is: one that is looked for in a list is found there if it is the same object."""
+        self._kept.append(value)
+        return self._nans.setdefault(id(value), len(self._nans)).to_bytes(8, "little")
 
     def _meet(self, value: object, label: str) -> None:
         pure = self._atom_bytes(value)
@@ -344,7 +352,7 @@ class Walk:
             for child in current:
                 kind = type(child)
                 atom = ATOMS.get(kind)
-                if atom is not None:
+                if atom is not None and child == child:  # a NaN has identity
                     parts.append(atom(child))  # type: ignore[union-attr]
                 elif kind is not tuple and kind is not frozenset:
                     parts = None
