@@ -296,19 +296,25 @@ class _Examination:
             self._call_method(callee.owner, callee.name, arguments, operation)
         if operation.name == "CALL":
             self._changing_keywords(operation, callee, arguments)
-            if order.shows_order(operation, callee, self.uses):
-                self.refuse(
-                    "identity", "shows the order of a set of texts, which depends on the hash seed of the process"
-                )
-            codec = asked.codec_asked_for(operation, callee, arguments)
-            if codec is not None:
-                self.report.codecs[codec] = None
-        if callee.kind != OBJECT or not _is_safe(callee.root):
+            if callee.name in asked.METHODS or id(callee.root) in asked.CALLABLES:
+                self._call_with_texts(operation, callee, arguments)
+        if callee.kind != OBJECT or not observers.is_safe(callee.root):
             for argument in arguments:
                 self._expose(argument)
 
+    def _call_with_texts(self, operation: Operation, callee: Fact, arguments: list[Fact]) -> None:
+        """What a call does may depend on the process by the texts it is given."""
+        if order.shows_order(operation, callee, self.uses):
+            reason = "shows the order of a set of texts, which depends on the hash seed of the process"
+            self.refuse("identity", reason)
+        codec = asked.codec_asked_for(operation, callee, arguments)
+        if codec is not None:
+            self.report.codecs[codec] = None
+        if asked.asks_for_local_seconds(callee, arguments):
+            self.report.settings.add("local time")
+
     def _call_object(self, called: object, arguments: list[Fact]) -> None:
-        if asked.asks_for_now(called, arguments):
+        if id(called) in tables.takes_words_for_now and asked.asks_for_now(arguments):
             self.refuse("clock", f"asks {_name(called)} for now, which reads the clock")
         features = observers.observed_by(called) or frozenset()
         if not arguments and "locals" in features:
@@ -355,8 +361,6 @@ class _Examination:
             self.report.features |= _ANY_ATTRIBUTE
 
     def _call_method(self, owner: Fact, name: str, arguments: list[Fact], operation: Operation | None) -> None:
-        if name == "strftime" and asked.asks_for_local_seconds(arguments):
-            self.report.settings.add("local time")
         if owner.kind == OBJECT and not isinstance(owner.root, types.ModuleType):
             found = static_attribute(owner.root, name)
             if not isinstance(owner.root, type) and name in mutators.mutators_of(type(owner.root)):
@@ -369,7 +373,7 @@ class _Examination:
                         self._change(arguments[position], f"calls {name}(), which changes")
         elif name in _CHANGING_METHODS and (owner.kind == ATTRIBUTE or outside(owner).kind in (PARTIAL, PARAMETER)):
             self._change(owner, f"calls {name}(), which changes")
-        if owner.kind != OBJECT and class_of(owner) is None and operation is not None:
+        if name in mutators.GUESSED and owner.kind != OBJECT and class_of(owner) is None and operation is not None:
             self._call_unknown(owner, name, operation)
 
     def _call_unknown(self, owner: Fact, name: str, operation: Operation) -> None:
@@ -429,22 +433,27 @@ class _Examination:
         """An attribute of something that is no module."""
         owner = self.facts.of(operation.operands[0])
         name = str(operation.arg)
-        setting = SETTINGS_OF_METHODS.get(name)
-        if setting is not None and (owner.kind == OBJECT or self.uses.is_called(operation.result)):
-            self.report.settings.add(setting)
-        if isinstance(owner.root, types.ModuleType):
-            return
+        if name in SETTINGS_OF_METHODS and (owner.kind == OBJECT or self.uses.is_called(operation.result)):
+            self.report.settings.add(SETTINGS_OF_METHODS[name])
         if owner.kind != OBJECT:
-            made = class_of(owner)
             if self.uses.is_self(owner):
-                made = self.uses.own_class()
-                if name == self.function.__code__.co_name:
-                    self.report.settings.add("recursion")
-            self._judge_attribute(MISSING if made is None else static_attribute(made, name), operation)
+                self._own_attribute(name, operation)
+            elif (made := class_of(owner)) is not None:
+                self._judge_attribute(static_attribute(made, name), operation)
+            return
+        if isinstance(owner.root, types.ModuleType):
             return
         if not isinstance(owner.root, type) and name in mutators.mutators_of(type(owner.root)):
             self._change(owner, f"uses {name}(), which changes")
         self._judge_attribute(static_attribute(owner.root, name), operation)
+
+    def _own_attribute(self, name: str, operation: Operation) -> None:
+        """A method uses an attribute of its own object: inherited from a library, or itself."""
+        if name == self.function.__code__.co_name:
+            self.report.settings.add("recursion")
+        cls = self.uses.own_class()
+        if cls is not None:
+            self._judge_attribute(static_attribute(cls, name), operation)
 
     def _judge_attribute(self, found: object, operation: Operation) -> None:
         verdict = None if found is MISSING else tables.verdict(found)
@@ -477,13 +486,6 @@ class _Examination:
 def _can_change(fact: Fact) -> bool:
     root = outside(fact)
     return root.kind == PARAMETER or (root.kind in (OBJECT, PARTIAL) and type(root.root) not in ATOMS)
-
-
-def _is_safe(called: object) -> bool:
-    try:
-        return called in observers.SAFE_CALLEES
-    except Exception:
-        return False
 
 
 def _name(value: object) -> str:

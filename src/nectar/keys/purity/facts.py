@@ -125,7 +125,7 @@ class Facts:
                 return _inside(callee.owner)
             found = self._derived(operation.operands[1:])
             made = _made_by_calling(callee)
-            return found if made is None else found._replace(made=made)
+            return found if made is None else Fact(found.kind, found.root, made=made)
         if name == "BINARY_OP" and operation.arg in _DIVIDES:
             return Fact(FRESH, made=next(filter(None, map(_path_class, map(self.of, operation.operands))), None))
         if name in _GATHERS:

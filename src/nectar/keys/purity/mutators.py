@@ -115,6 +115,8 @@ RECEIVER_IS_PATH: Final[frozenset[str]] = frozenset(
 )
 # Methods that draw random numbers unless one of the keywords is given.
 RECEIVER_NEEDS_KEYWORD: Final[dict[str, frozenset[str]]] = {"sample": frozenset({"random_state", "seed"})}
+# All of these: names that say something about a receiver nobody knows.
+GUESSED: Final[frozenset[str]] = RECEIVER_READS_FILE | RECEIVER_IS_PATH | RECEIVER_NEEDS_KEYWORD.keys()
 
 # Objects that are changed during a call and put back before it ends: guards against endless recursion.
 TRANSIENT: Final[tuple[tuple[str, str], ...]] = (("attr._compat", "repr_context"),)

@@ -12,13 +12,13 @@ from nectar.keys.bytecode.operation import Operation
 from nectar.keys.purity.facts import ATTRIBUTE, CONSTANT, OBJECT, Fact
 from nectar.keys.purity.uses import Uses
 
-_KEEPS_ORDER: Final = {id(each): each for each in (list, tuple, enumerate)}
+KEEPS_ORDER: Final = {id(each): each for each in (list, tuple, enumerate)}
 _FORGETS_ORDER: Final = {id(each): each for each in (sorted, set, frozenset, len, min, max, any, all)}
 
 
 def shows_order(call: Operation, callee: Fact, uses: Uses) -> bool:
     """Whether a call puts a set of texts in order, and something other than sorting is done with that."""
-    if callee.kind == OBJECT and id(callee.root) in _KEEPS_ORDER:
+    if callee.kind == OBJECT and id(callee.root) in KEEPS_ORDER:
         joins = False
     elif callee.kind == ATTRIBUTE and callee.name == "join":
         joins = True

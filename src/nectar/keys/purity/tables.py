@@ -55,8 +55,8 @@ __all__ = [
     "mutators_of",
     "needs_argument",
     "observed_by",
-    "reads_words_for_now",
     "refresh",
+    "takes_words_for_now",
     "verdict",
 ]
 
@@ -103,16 +103,6 @@ def needs_argument(value: object) -> bool:
     return found is not None and found.unless is not None and found.unless.given
 
 
-def reads_words_for_now(value: object) -> bool:
-    """Whether a callable takes the word "now" for the time it is."""
-    return any(
-        name in vars(sys.modules[module]) and vars(sys.modules[module])[name] is value
-        for module, names in WORDS_FOR_NOW.items()
-        if module in sys.modules
-        for name in names.split()
-    )
-
-
 def attribute_verdict(module: ModuleType, name: str) -> Verdict | None:
     """What is known against reading an attribute of a module: also for plain values such as time.timezone."""
     module_name = vars(module).get("__name__")
@@ -150,6 +140,7 @@ class _State:
 
 
 _state = _State()
+takes_words_for_now: Final[dict[int, object]] = {}  # callables of libraries that are loaded, by id
 
 
 def refresh() -> None:
@@ -173,6 +164,8 @@ _OF_INTEREST: Final = tuple(dict.fromkeys((*REFUSED, *DENIED, *OWNERS)))
 
 def _take_in(name: str, module: ModuleType) -> None:
     unless = UNLESS.get(name, {})
+    words = [vars(module).get(each) for each in WORDS_FOR_NOW.get(name, "").split()]
+    takes_words_for_now.update((id(each), each) for each in words if each is not None)
     for kind, names in OWNERS.get(name, {}).items():
         for attribute in names.split():
             owner = vars(module).get(attribute)

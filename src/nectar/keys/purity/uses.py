@@ -76,11 +76,11 @@ class Uses:
 
     def is_self(self, fact: Fact) -> bool:
         """Whether a value is, or was reached from, what a method was called on."""
-        return fact.kind == PARAMETER and fact.number == 0 and self._is_method()
+        return fact.number == 0 and fact.kind == PARAMETER and self._is_method()
 
     def _is_method(self) -> bool:
-        scope, _, _ = self.function.__code__.co_qualname.rpartition(".")
-        return bool(scope) and not scope.endswith("<locals>")
+        scope, dot, _ = self.function.__code__.co_qualname.rpartition(".")
+        return bool(dot) and not scope.endswith("<locals>")
 
     def own_class(self) -> type | None:
         """The class whose method the function is, where its name leads there."""
