@@ -321,6 +321,8 @@ class _Examination:
             self.report.features.add("locals")
         if called is getattr and len(arguments) > 1:
             self._get_attribute(arguments[1])
+            if self.operation is not None and self.operation.name == "CALL" and type(arguments[1].root) is str:
+                self._attribute_of(arguments[0], arguments[1].root, self.operation)
         elif called is operator.attrgetter or called is operator.methodcaller:
             for argument in arguments or [Fact(FRESH)]:
                 self._get_attribute(argument)
@@ -380,10 +382,10 @@ class _Examination:
         """A method of an object nobody knows is called: what it does is guessed from its name."""
         if name in mutators.RECEIVER_READS_FILE or (name in mutators.RECEIVER_IS_PATH and not self.uses.is_self(owner)):
             self.refuse("file", f"calls {name}() of an object that is not known, which reads or writes files")
-        seeds = mutators.RECEIVER_NEEDS_KEYWORD.get(name)
-        if seeds is not None and operation.name == "CALL" and not self.uses.is_self(owner):
-            keywords: tuple[str, ...] = operation.arg  # type: ignore[assignment]
-            if not seeds & set(keywords):
+        elif operation.name == "CALL" and not self.uses.is_self(owner):
+            if name in mutators.RECEIVER_READS_CLOCK:
+                self.refuse("clock", f"calls {name}() of an object that is not known, which reads the clock")
+            elif mutators.draws_without_seed(name, operation):
                 self.refuse("random", f"calls {name}() of an object that is not known, without a seed")
 
     def _changing_keywords(self, operation: Operation, callee: Fact, arguments: list[Fact]) -> None:
@@ -431,8 +433,9 @@ class _Examination:
 
     def _attribute(self, operation: Operation) -> None:
         """An attribute of something that is no module."""
-        owner = self.facts.of(operation.operands[0])
-        name = str(operation.arg)
+        self._attribute_of(self.facts.of(operation.operands[0]), str(operation.arg), operation)
+
+    def _attribute_of(self, owner: Fact, name: str, operation: Operation) -> None:
         if name in SETTINGS_OF_METHODS and (owner.kind == OBJECT or self.uses.is_called(operation.result)):
             self.report.settings.add(SETTINGS_OF_METHODS[name])
         if owner.kind != OBJECT:

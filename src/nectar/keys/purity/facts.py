@@ -123,6 +123,10 @@ class Facts:
             callee = self.of(operation.operands[0])
             if callee.kind == ATTRIBUTE and callee.name in _READS_A_PART and callee.owner is not None:
                 return _inside(callee.owner)
+            if callee.root is getattr and len(operation.operands) > 2:
+                asked = self.of(operation.operands[2]).root
+                if type(asked) is str:
+                    return Fact(ATTRIBUTE, name=asked, owner=self.of(operation.operands[1]))
             found = self._derived(operation.operands[1:])
             made = _made_by_calling(callee)
             return found if made is None else Fact(found.kind, found.root, made=made)
@@ -180,7 +184,7 @@ def _path_class(fact: Fact) -> type | None:
 def _made_by_calling(callee: Fact) -> type | None:
     """The class of what a call gives: a class that is called, or that of a path whose method gives a path."""
     if callee.kind == OBJECT and isinstance(callee.root, type):
-        return callee.root
+        return callee.root if callee.root is not type else None  # type(x) is any class
     if callee.kind == ATTRIBUTE and callee.owner is not None and callee.name in _PATH_METHODS:
         return _path_class(callee.owner)
     return None
