@@ -72,11 +72,11 @@ def _look_up(find: Callable[[str], object], name: str) -> object:
 
 
 def _is_of_application(value: object) -> bool:
-    """Whether code behind a callable may be of the application; what is written in C is not."""
-    inner = getattr(value, "__func__", value)
-    if isinstance(inner, types.FunctionType):
+    """Whether code behind a callable may be of the application: not a function of a library, nor written in C."""
+    inner = value.__func__ if type(value) is types.MethodType else value
+    if type(inner) is types.FunctionType:
         return origin_of_function(inner) is APPLICATION
-    return not isinstance(inner, types.BuiltinFunctionType | type(None)) and origin_of_class(type(inner)) is APPLICATION
+    return inner is not None and type(inner) is not types.BuiltinFunctionType
 
 
 def _decimal_context() -> object:

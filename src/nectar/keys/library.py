@@ -8,6 +8,7 @@ of the application that was put in the place of library code, and whether the ta
 from __future__ import annotations
 
 import operator
+import re
 import sys
 import types
 from collections.abc import Callable
@@ -34,6 +35,8 @@ from nectar.model.refusal import Refusal
 _COPYING: Final = frozenset({"copy", "copyreg", "pickle", "cloudpickle", "dill", "joblib", "multiprocessing"})
 _HEAP_TYPE: Final = 1 << 9
 _IMMUTABLE_TYPE: Final = 1 << 8
+_PLAIN_CONTAINERS: Final = frozenset({tuple, list, dict, set, frozenset})
+_FEW: Final = 64  # larger ones are tables of the library, not something to set
 _clean: dict[int, object] = {}  # functions known to be of a library, alive so that their ids stay theirs
 
 
@@ -297,12 +300,30 @@ def _look_into(owner: types.ModuleType | type) -> tuple[Patches, list[str]]:
                 patches.append((f"{prefix}.{name}", value))
             elif value.__name__ != name:
                 aliases.append(f"{prefix}.{name}={value.__code__.co_qualname}")
-        elif kind in ATOMS:
-            if not name.startswith("_") and (is_class or name.isupper()):
-                aliases.append(f"{prefix}.{name}={ATOMS[kind](value).hex()}")
-        elif _holds_foreign(value) if is_class else replaceable and not name.startswith("__") and _stands_in(value):
+        elif not name.startswith("_") and (is_class or name.isupper()) and (plain := _plain(value)) is not None:
+            aliases.append(f"{prefix}.{name}={plain.hex()}")
+        elif kind not in ATOMS and (
+            _holds_foreign(value) if is_class else replaceable and not name.startswith("__") and _stands_in(value)
+        ):
             patches.append((f"{prefix}.{name}", value))
     return patches, aliases
+
+
+def _plain(value: Any) -> bytes | None:
+    """The bytes of plain data: an atom, a pattern, or a few atoms in a container; None if it is anything else."""
+    kind = type(value)
+    atom = ATOMS.get(kind)
+    if atom is not None:
+        return atom(value)
+    if kind is re.Pattern:
+        return joined("pattern", ATOMS[type(value.pattern)](value.pattern), str(value.flags))
+    if kind not in _PLAIN_CONTAINERS or len(value) > _FEW:
+        return None
+    parts = [part for pair in value.items() for part in pair] if kind is dict else list(value)
+    if any(type(part) not in ATOMS for part in parts):
+        return None
+    found = [ATOMS[type(part)](part) for part in parts]
+    return joined(kind.__name__, *(sorted(found) if kind in (set, frozenset) else found))
 
 
 def _stands_in(value: object) -> bool:
