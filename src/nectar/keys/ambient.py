@@ -3,18 +3,24 @@
 A function that reads `os.environ["REGION"]` depends on one variable whose value is known when the fingerprint is
 taken, so it is fingerprinted like a global. (Reading under a computed name is refused, see purity/.) A function that
 reaches decimal, numpy, pandas or polars depends on the settings they keep; those count when the library is reached.
+Local time, levels of loggers and the like count for functions whose code asks for them by name.
 """
 
 from __future__ import annotations
 
+import _locale
+import codecs
+import operator
 import os
 import sys
+import time
+import types
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
 from nectar.keys.expansion import Expansion, WalkContext, joined
-from nectar.keys.origin import origin_of_class
+from nectar.keys.origin import origin_of_class, origin_of_function
 from nectar.model.origin import APPLICATION
 
 
@@ -30,6 +36,47 @@ def expand_environment_variable(value: EnvironmentVariable, walk: WalkContext) -
     now = os.environ.get(value.name)
     payload = joined(value.name, "unset") if now is None else joined(value.name, "set", now)
     return Expansion("environment variable", payload, by_value=True, still=lambda: os.environ.get(value.name) == now)
+
+
+@dataclass(frozen=True, slots=True)
+class TextCodec:
+    """What the application has registered under the names of an encoding and of a way to handle its errors."""
+
+    encoding: str
+    errors: str
+
+
+def expand_text_codec(value: TextCodec, walk: WalkContext) -> Expansion:
+    """Functions of the application that code which names the encoding or the handler runs; mostly there are none."""
+    now = _registered(value)
+    still = lambda: all(map(operator.is_, _registered(value), now))  # noqa: E731 - a def would not say more
+    return Expansion("codec", b"", now, ("encodes", "decodes", "handles errors"), still=still)
+
+
+def _registered(value: TextCodec) -> tuple[object, object, object]:
+    codec = _look_up(codecs.lookup, value.encoding)
+    found = (
+        getattr(codec, "encode", None),
+        getattr(codec, "decode", None),
+        _look_up(codecs.lookup_error, value.errors),
+    )
+    encodes, decodes, handles = (each if _is_of_application(each) else None for each in found)
+    return encodes, decodes, handles
+
+
+def _look_up(find: Callable[[str], object], name: str) -> object:
+    try:
+        return find(name) if name else None
+    except Exception:  # not a name of anything: running the code will say so
+        return None
+
+
+def _is_of_application(value: object) -> bool:
+    """Whether code behind a callable may be of the application: not a function of a library, nor written in C."""
+    inner = value.__func__ if type(value) is types.MethodType else value
+    if type(inner) is types.FunctionType:
+        return origin_of_function(inner) is APPLICATION
+    return inner is not None and type(inner) is not types.BuiltinFunctionType
 
 
 def _decimal_context() -> object:
@@ -90,7 +137,11 @@ def _csv_dialects() -> object:
         "strict",
     )
     return [
-        (name, *(getattr(csv.get_dialect(name), part, None) for part in parts)) for name in sorted(csv.list_dialects())
+        csv.field_size_limit(),
+        *(
+            (name, *(getattr(csv.get_dialect(name), part, None) for part in parts))
+            for name in sorted(csv.list_dialects())
+        ),
     ]
 
 
@@ -114,6 +165,42 @@ def _registered_reducers() -> object:
     return [(kind, reducer) for kind, reducer in copyreg.dispatch_table.items() if origin_of_class(kind) is APPLICATION]
 
 
+def _registry(module: str, *names: str) -> Callable[[], object]:
+    """Dicts of plain values that a module keeps and applications add to."""
+    return lambda: [dict(vars(sys.modules[module])[name]) for name in names]
+
+
+_FIRST_PROBE, _LAST_PROBE, _STEP = -2145916800, 2145916800, 178 * 86400  # from 1902 to 2037, ever later in the year
+
+
+def _local_time() -> object:
+    """How local time differs from UTC, at moments spread over years and seasons: what tells time zones apart."""
+    try:
+        offsets = [time.localtime(at).tm_gmtoff for at in range(_FIRST_PROBE, _LAST_PROBE, _STEP)]
+    except (OSError, OverflowError, ValueError):  # systems that know no time before 1970
+        offsets = [time.localtime(at).tm_gmtoff for at in range(0, _LAST_PROBE, _STEP)]
+    return [list(time.tzname), offsets]
+
+
+def _logger_levels() -> object:
+    """Levels that were set; loggers without one come and go with imports."""
+    logging: Any = sys.modules.get("logging")
+    if logging is None:
+        return []
+    loggers = sorted(logging.root.manager.loggerDict.items())
+    levels = [
+        (name, each.level, each.disabled)
+        for name, each in loggers
+        if getattr(each, "level", 0) or getattr(each, "disabled", False)
+    ]
+    return [logging.root.level, logging.root.manager.disable, *levels]
+
+
+def _locale_of_numbers() -> tuple[str, str]:
+    """The locale of the format "n", and that of names of days and months."""
+    return _locale.setlocale(_locale.LC_NUMERIC), _locale.setlocale(_locale.LC_TIME)
+
+
 PROVIDERS: Final[dict[str, Callable[[], object]]] = {
     "decimal": _decimal_context,
     "numpy": _numpy_settings,
@@ -124,6 +211,20 @@ PROVIDERS: Final[dict[str, Callable[[], object]]] = {
     "copyreg": _registered_reducers,
     "urllib": _url_schemes,
     "integers": sys.get_int_max_str_digits,
+    "local time": _local_time,
+    "loggers": _logger_levels,
+    "locale": _locale_of_numbers,
+    "recursion": sys.getrecursionlimit,
+    "html": _registry("html.entities", "html5"),
+    "logging": _registry("logging", "_levelToName", "_nameToLevel"),
+    "xml.etree.ElementTree": _registry("xml.etree.ElementTree", "_namespace_map"),
+}
+# Methods that depend on settings of the process, whatever they are called on.
+SETTINGS_OF_METHODS: Final = {
+    "timestamp": "local time",
+    "astimezone": "local time",
+    "isEnabledFor": "loggers",
+    "getEffectiveLevel": "loggers",
 }
 
 
@@ -131,15 +232,18 @@ _ORDINARY: Final = (28, "ROUND_HALF_EVEN", -999999, 999999, 1, 0, "DivisionByZer
 
 
 _ORDINARY_DIGITS: Final = 4300
+_ORDINARY_LOCALE: Final = ("C", "C")
 
 
 def always_touched() -> frozenset[str]:
     """Settings that count for every function where they were changed, because numbers bring them along."""
     decimals = "decimal" in sys.modules and _decimal_context() != _ORDINARY
     digits = sys.get_int_max_str_digits() != _ORDINARY_DIGITS
-    if not decimals and not digits:
+    locale = _locale_of_numbers() != _ORDINARY_LOCALE
+    if not decimals and not digits and not locale:
         return frozenset()
-    return frozenset(name for name, changed in (("decimal", decimals), ("integers", digits)) if changed)
+    changes = (("decimal", decimals), ("integers", digits), ("locale", locale))
+    return frozenset(name for name, changed in changes if changed)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,9 +6,11 @@ function itself stays as it was.
 
 from __future__ import annotations
 
+import types
 from typing import Final, TypeVar
 
 _F = TypeVar("_F")
+_METHODS: Final = (types.MethodType, classmethod, staticmethod)
 MARKS: Final = frozenset({"__nectar__"})
 _pure: dict[int, object] = {}
 _versions: list[None] = []
@@ -16,8 +18,11 @@ _dependencies: dict[int, tuple[object, tuple[object, ...]]] = {}
 
 
 def _target(function: object) -> object:
-    """What stays the same however a function is looked up: a method is made anew at every access."""
-    return getattr(function, "__func__", function)
+    """What stays the same however a function is looked up: a method is made anew at every access.
+
+    Only what is known to be a method is asked: other objects may answer in odd ways, or raise.
+    """
+    return function.__func__ if type(function) in _METHODS else function  # type: ignore[attr-defined]
 
 
 def pure(function: _F) -> _F:

@@ -79,6 +79,8 @@ def expand_function(function: types.FunctionType, walk: WalkContext, special: Sp
         parts.add(f"attribute {name}", own[name])
     for value in report.exposed.values():
         parts.add("as seen by what it is given to", Exposed(value))
+    for codec in report.codecs:
+        parts.add(f"codec {codec.encoding} {codec.errors}", codec)
     for value in declared.dependencies_of(function):
         parts.add("declared dependency", value)
     shown = walk.observed.any_of(_SHOWN)
@@ -103,6 +105,8 @@ def _tell(walk: WalkContext, report: Report, user: object) -> None:
         walk.observe(feature)
     for value in report.settled:
         walk.settle(user, value)
+    for setting in report.settings:
+        walk.touch(setting)
 
 
 class _Parts:

@@ -8,6 +8,7 @@ of the application that was put in the place of library code, and whether the ta
 from __future__ import annotations
 
 import operator
+import re
 import sys
 import types
 from collections.abc import Callable
@@ -27,13 +28,15 @@ from nectar.keys.origin import (
     origin_of_module,
 )
 from nectar.keys.purity import observers, tables
-from nectar.keys.values.callables import dispatch_registry
+from nectar.keys.values.callables import dispatch_registry, expand_method
 from nectar.model.origin import APPLICATION, Origin
 from nectar.model.refusal import Refusal
 
 _COPYING: Final = frozenset({"copy", "copyreg", "pickle", "cloudpickle", "dill", "joblib", "multiprocessing"})
 _HEAP_TYPE: Final = 1 << 9
 _IMMUTABLE_TYPE: Final = 1 << 8
+_PLAIN_CONTAINERS: Final = frozenset({tuple, list, dict, set, frozenset})
+_FEW: Final = 64  # larger ones are tables of the library, not something to set
 _clean: dict[int, object] = {}  # functions known to be of a library, alive so that their ids stay theirs
 
 
@@ -69,16 +72,24 @@ def expand_library_function(function: types.FunctionType, origin: Origin, walk: 
     state += attributes.values()
     if not found:
         state += [function.__defaults__, function.__kwdefaults__]
+    state += [value for value in _defaults(function) if _stands_in(value)]
     owners = surroundings(module_of_globals(function.__globals__))
     patches, aliases = _scan(owners)
     payload = joined("function", *_name(origin), code.co_qualname, *(() if found else _identity_of(code)))
-    payload += joined(*attributes, b"", *_plain_defaults(function), b"", *aliases)
+    payload += joined(*attributes, b"", *map(_default_in_brief, _defaults(function)), b"", *aliases)
     return _with_patches(payload, patches, _Snapshot(owners, function), *state)
 
 
-def _plain_defaults(function: types.FunctionType) -> list[bytes]:
-    values = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
-    return [ATOMS[type(value)](value) if type(value) in ATOMS else b"-" for value in values]
+def _defaults(function: types.FunctionType) -> list[object]:
+    return [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+
+
+def _default_in_brief(value: object) -> bytes:
+    """A default by value, or by name where it is a function or class; anything else is the library's own."""
+    atom = ATOMS.get(type(value))
+    if atom is not None:
+        return atom(value)
+    return str(getattr(value, "__qualname__", "-")).encode("utf-8", "surrogatepass") if callable(value) else b"-"
 
 
 def _expand_dispatcher(function: types.FunctionType, registry: dict[type, Any], origin: Origin) -> Expansion:
@@ -128,8 +139,9 @@ def _is_found(function: types.FunctionType) -> bool:
 
 def _touch(origin: Origin, walk: WalkContext) -> None:
     top = origin.module.partition(".")[0].lstrip("_")
-    if top in PROVIDERS:
-        walk.touch(top)
+    for name in {top, origin.module}:
+        if name in PROVIDERS:
+            walk.touch(name)
     if top in _COPYING:
         walk.observe("copies")
         walk.touch("copyreg")
@@ -186,6 +198,13 @@ def expand_builtin(value: Any, walk: WalkContext) -> Expansion:
         return _expand_native(value, owner)
     _touch(origin, walk)
     return Expansion("library", joined("builtin", *_name(origin), value.__qualname__), by_value=True, still=always)
+
+
+def expand_bound_method(value: types.MethodType, walk: WalkContext) -> Expansion:
+    """A bound method: its function and its object, which may be one that every method of is impure."""
+    if tables.verdict(value.__func__) is None:
+        notice(value, walk)
+    return expand_method(value, walk)
 
 
 def _expand_native(value: Any, owner: object) -> Expansion:
@@ -254,7 +273,7 @@ Patches = list[tuple[str, object]]
 def foreign_in(owner: types.ModuleType | type) -> tuple[Patches, list[str]]:
     """What the application has put into a module or class of a library, and functions under other names than their own.
 
-    A class shows its plain public values too: changing them is how people set up classes of libraries.
+    A class shows its plain public values too, and a module its constants: changing them is how people set up libraries.
     """
     known = _scanned.get(id(owner))
     values = tuple(vars(owner).values())
@@ -273,6 +292,7 @@ def _look_into(owner: types.ModuleType | type) -> tuple[Patches, list[str]]:
     aliases: list[str] = []
     prefix = owner.__name__
     is_class = isinstance(owner, type)
+    replaceable = isinstance(owner, types.ModuleType) and not is_native(owner)
     for name, value in list(vars(owner).items()):
         kind = type(value)
         if kind is types.FunctionType:
@@ -280,12 +300,51 @@ def _look_into(owner: types.ModuleType | type) -> tuple[Patches, list[str]]:
                 patches.append((f"{prefix}.{name}", value))
             elif value.__name__ != name:
                 aliases.append(f"{prefix}.{name}={value.__code__.co_qualname}")
-        elif kind in ATOMS:
-            if is_class and not name.startswith("_"):
-                aliases.append(f"{prefix}.{name}={ATOMS[kind](value).hex()}")
-        elif is_class and _holds_foreign(value):
+        elif not name.startswith("_") and (is_class or name.isupper()) and (plain := _plain(value)) is not None:
+            aliases.append(f"{prefix}.{name}={plain.hex()}")
+        elif kind not in ATOMS and (
+            _holds_foreign(value) if is_class else replaceable and not name.startswith("__") and _stands_in(value)
+        ):
             patches.append((f"{prefix}.{name}", value))
     return patches, aliases
+
+
+def _plain(value: Any) -> bytes | None:
+    """The bytes of plain data: an atom, a pattern, or a few atoms in a container; None if it is anything else."""
+    kind = type(value)
+    atom = ATOMS.get(kind)
+    if atom is not None:
+        return atom(value)
+    if kind is re.Pattern:
+        return joined("pattern", ATOMS[type(value.pattern)](value.pattern), str(value.flags))
+    if kind not in _PLAIN_CONTAINERS or len(value) > _FEW:
+        return None
+    parts = [part for pair in value.items() for part in pair] if kind is dict else list(value)
+    if any(type(part) not in ATOMS for part in parts):
+        return None
+    found = [ATOMS[type(part)](part) for part in parts]
+    return joined(kind.__name__, *(sorted(found) if kind in (set, frozenset) else found))
+
+
+def _stands_in(value: object) -> bool:
+    """Whether a function, class, module or other object is of the application, where a library has its own.
+
+    Classes without functions say nothing: native code makes some that belong to no module.
+    """
+    if type(value) is types.FunctionType:
+        return _is_foreign(value)
+    if type(value) is types.ModuleType:
+        return _is_foreign_module(value)
+    cls: Any = value if issubclass(type(value), type) else type(value)
+    return _is_foreign_class(cls) and any(type(each) is types.FunctionType for each in vars(cls).values())
+
+
+def _is_foreign_module(module: types.ModuleType) -> bool:
+    """Whether a module was made by the application; libraries have modules without a file of their own."""
+    if origin_of_module(module) is not APPLICATION:
+        return False
+    top = sys.modules.get(str(module.__name__).partition(".")[0])
+    return top is None or top is module or origin_of_module(top) is APPLICATION
 
 
 def _holds_foreign(value: object) -> bool:
@@ -311,7 +370,8 @@ def _is_foreign_class(cls: type) -> bool:
     """Whether a class was made by the application; libraries have classes that no name leads to."""
     if not cls.__flags__ & _HEAP_TYPE or origin_of_class(cls) is not APPLICATION:
         return False
-    module = sys.modules.get(str(cls.__module__))
+    name = str(cls.__module__)
+    module = sys.modules.get(name) or sys.modules.get(name.partition(".")[0])
     return module is None or origin_of_module(module) is APPLICATION
 
 
@@ -362,17 +422,29 @@ def _is_open(cls: type) -> bool:
 
 
 class _Snapshot:
-    """Rechecks that modules and classes of a library hold what they held."""
+    """Rechecks that modules and classes of a library, and a function of it, hold what they held."""
 
-    __slots__ = ("spaces",)
+    __slots__ = ("function", "held", "spaces")
 
     def __init__(self, owners: list[types.ModuleType | type], function: types.FunctionType | None = None) -> None:
         spaces: list[Any] = [vars(owner) for owner in owners]
         if function is not None:
-            spaces += [vars(function), function.__kwdefaults__ or {}]
+            spaces.append(vars(function))
         self.spaces = [(space, tuple(space.values())) for space in spaces]
+        self.function = function
+        self.held = () if function is None else _held_by(function)
 
     def __call__(self) -> bool:
-        return all(
-            len(space) == len(then) and all(map(operator.is_, space.values(), then)) for space, then in self.spaces
-        )
+        if self.function is not None and not _same(_held_by(self.function), self.held):
+            return False
+        return all(_same(tuple(space.values()), then) for space, then in self.spaces)
+
+
+def _same(now: tuple[object, ...], then: tuple[object, ...]) -> bool:
+    return len(now) == len(then) and all(map(operator.is_, now, then))
+
+
+def _held_by(function: types.FunctionType) -> tuple[object, ...]:
+    """What can be replaced in a function: its code, its defaults, what its cells hold."""
+    held = [cell.cell_contents for cell in function.__closure__ or () if _holds(cell)]
+    return function.__code__, function.__defaults__, *(function.__kwdefaults__ or {}).values(), *held

@@ -53,11 +53,13 @@ _expanders: dict[type, Expander] = {
     types.FunctionType: functions.expand_function,
     functions.SpecialMethod: functions.expand_special_method,
     types.BuiltinFunctionType: library.expand_builtin,
+    types.MethodType: library.expand_bound_method,
     types.ModuleType: library.expand_module,
     type: classes.expand_class,
     exposed.Exposed: exposed.expand_exposed,
     ambient.EnvironmentVariable: ambient.expand_environment_variable,
     ambient.Settings: ambient.expand_settings,
+    ambient.TextCodec: ambient.expand_text_codec,
 }
 _expanders.update({kind: _by_place(_expanders[kind]) for kind in (dict, io.TextIOWrapper)})
 _to_load: dict[str, str] = dict(_LIBRARIES)

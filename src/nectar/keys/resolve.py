@@ -145,7 +145,8 @@ class Resolution:
     def operand(self, value: object, label: str) -> bytes:
         """The token of an object, which becomes an operand."""
         kind = type(value)
-        key: object = (kind, ATOMS[kind](value)) if kind in ATOMS else id(value)
+        plain = kind in ATOMS and value == value  # a NaN has identity
+        key: object = (kind, ATOMS[kind](value)) if plain else id(value)
         token = self._numbers.get(key)
         if token is None:
             token = _token(b"o", len(self.operands))

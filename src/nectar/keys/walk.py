@@ -14,6 +14,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import lru_cache
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import blake3
@@ -87,6 +88,7 @@ class Walk:
         self._seen: dict[int, int] = {}
         self._kept: list[object] = []  # alive while their ids are in use
         self._pure: dict[int, bytes | None] = {}
+        self._nans: dict[int, int] = {}
         self._digests: dict[int, bytes] = {}
         self._ambiguous: dict[int, object] = {}  # numbers of objects only one of several equal members of a set reaches
         self._ties: list[object] = []  # the sets of equal members the walk is inside of
@@ -224,6 +226,8 @@ class Walk:
             atom = ATOMS.get(type(child))
             if atom is not None:
                 self._out += atom(child)
+                if child != child:  # NaN
+                    self._out += self._number_of_nan(child)
                 if observer is not None:
                     observer.leaf(child, frame.child_label(), repeated=False)
             else:
@@ -255,6 +259,11 @@ class Walk:
             parts = [*parts[:5], f"... {len(parts) - 10} more ...", *parts[-5:]]
         return " -> ".join(parts)
 
+    def _number_of_nan(self, value: object) -> bytes:
+        """Which NaN this is: one that is looked for in a list is found there if it is the same object."""
+        self._kept.append(value)
+        return self._nans.setdefault(id(value), len(self._nans)).to_bytes(8, "little")
+
     def _meet(self, value: object, label: str) -> None:
         pure = self._atom_bytes(value)
         if pure is not None:
@@ -279,6 +288,8 @@ class Walk:
         if self._excused and not self.is_settled(value):
             for refusal in self._excused.get(id(value), ()):
                 self.refuse(replace(refusal, excuse=None))
+        if type(value) is FunctionType and any(frame.value is value for frame in self._stack):
+            self.touched.add("recursion")  # how deep it may go decides whether it gives a result
         self._ambiguous.pop(number, None)  # reached from several of them, so it stays the same if they are exchanged
         self._out += _BACK + number.to_bytes(8, "little")
         if self._observer:
@@ -393,7 +404,7 @@ class Walk:
             for child in current:
                 kind = type(child)
                 atom = ATOMS.get(kind)
-                if atom is not None:
+                if atom is not None and child == child:  # a NaN has identity
                     parts.append(atom(child))  # type: ignore[union-attr]
                 elif kind is not tuple and kind is not frozenset:
                     parts = None

@@ -15,27 +15,28 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from nectar.keys import declared
+from nectar.keys.ambient import SETTINGS_OF_METHODS
 from nectar.keys.atoms import ATOMS
 from nectar.keys.bytecode.operation import CAUGHT, CONST, FREE, PARAM, Operation
 from nectar.keys.bytecode.template import Template
-from nectar.keys.exposed import shows_anything
 from nectar.keys.features import REBINDS, Features
 from nectar.keys.folding import MISSING
 from nectar.keys.origin import origin_of_function
-from nectar.keys.purity import mutators, observers, tables
+from nectar.keys.purity import asked, mutators, observers, order, tables
 from nectar.keys.purity.facts import (
     ATTRIBUTE,
     CONSTANT,
-    DERIVED,
     FRESH,
     OBJECT,
     PARAMETER,
     PARTIAL,
     Fact,
     Facts,
+    class_of,
     outside,
     static_attribute,
 )
+from nectar.keys.purity.findings import Findings, name_of
 from nectar.keys.purity.reading import excuse_for, excuse_for_helper, excuse_for_reader
 from nectar.keys.purity.report import Examined, Known, Report, place_of
 from nectar.keys.purity.uses import Uses
@@ -124,11 +125,9 @@ def _begin(function: types.FunctionType, observed: Features, known: Known, *, ha
     return examination
 
 
-class _Examination:
+class _Examination(Findings):
     def __init__(self, subject: Examined, known: Known, hashing: bool) -> None:
-        self.function = subject[0]
-        self.resolution = subject.resolution
-        self.report = subject.report
+        super().__init__(subject)
         self.known = known
         self.hashing = hashing
         self.handed: list[_Handed | _Loaded] = []  # the next one last
@@ -161,7 +160,7 @@ class _Examination:
     def finish(self) -> None:
         """Fills the report with what follows from what helpers do."""
         if self.report.changed:
-            self._changed_defaults()
+            self.note_changed_defaults()
         for template, operation, name in self.resolution.unimportable:
             reason = f"imports {name}, which cannot be imported now"
             self.report.refusals.append(
@@ -183,30 +182,12 @@ class _Examination:
                     _EXAMINERS[name](self, operation)
                 if name not in _SILENT:
                     for value in operation.operands:
-                        self._expose_value(value)
+                        self.expose_value(value)
                 if catches:
                     self._look_at_errors(operation)
             for edge in block.edges:
                 for value in edge.values if edge.target < 0 else ():
-                    self._expose_value(value)
-
-    def refuse(self, kind: str, reason: str, excuse: Excuse | None = None) -> None:
-        """Notes a reason not to cache, with the place where the examination stands."""
-        place = place_of(self.function, self.template.code, self.operation)
-        self.report.refusals.append(Refusal(kind, reason, place, excuse))
-
-    def _changed_defaults(self) -> None:
-        """A default that the function changes is state that outlives the call."""
-        code, values = self.function.__code__, self.function.__defaults__ or ()
-        by_keyword = self.function.__kwdefaults__ or {}
-        defaults = dict(zip(range(code.co_argcount - len(values), code.co_argcount), values, strict=True))
-        for at, name in enumerate(code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]):
-            if name in by_keyword:
-                defaults[code.co_argcount + at] = by_keyword[name]
-        for position in sorted(self.report.changed & defaults.keys()):
-            if type(defaults[position]) not in ATOMS and type(defaults[position]) is not tuple:
-                reason = f"changes the default of its parameter {code.co_varnames[position]}, which outlives the call"
-                self.report.refusals.append(Refusal("mutation", reason, place_of(self.function, code, None)))
+                    self.expose_value(value)
 
     # by name
 
@@ -234,7 +215,7 @@ class _Examination:
     def _examine_change(self, operation: Operation) -> None:
         """Assigning to or deleting a part of something."""
         verb = "assigns to" if "STORE" in operation.name else "deletes"
-        self._change(self.facts.of(operation.operands[_CHANGES[operation.name]]), verb)
+        self.change(self.facts.of(operation.operands[_CHANGES[operation.name]]), verb)
 
     def _examine_arithmetic(self, operation: Operation) -> None:
         """+= and the like may change a value in place, % may be formatting."""
@@ -247,7 +228,7 @@ class _Examination:
         self.refuse("mutation", f"assigns to the global {operation.arg}")
 
     def _format(self, operation: Operation) -> None:
-        self._show_as_text(self.facts.of(operation.operands[0]))
+        self.show_as_text(self.facts.of(operation.operands[0]))
 
     def _look_at_errors(self, operation: Operation) -> None:
         """Code that does something with an error may show its message, which names functions and their parameters."""
@@ -338,18 +319,37 @@ class _Examination:
             self._call_method(callee.owner, callee.name, arguments, operation)
         if operation.name == "CALL":
             self._changing_keywords(operation, callee, arguments)
-        if callee.kind != OBJECT or not _is_safe(callee.root):
+            if callee.name in asked.METHODS or id(callee.root) in asked.CALLABLES:
+                self._call_with_texts(operation, callee, arguments)
+        if callee.kind != OBJECT or not observers.is_safe(callee.root):
             for argument in arguments:
-                self._expose(argument)
+                self.expose(argument)
+
+    def _call_with_texts(self, operation: Operation, callee: Fact, arguments: list[Fact]) -> None:
+        """What a call does may depend on the process by the texts it is given."""
+        if order.shows_order(operation, callee, self.uses):
+            reason = "shows the order of a set of texts, which depends on the hash seed of the process"
+            self.refuse("identity", reason)
+        codec = asked.codec_asked_for(operation, callee, arguments)
+        if codec is not None:
+            self.report.codecs[codec] = None
+        if asked.asks_for_local_seconds(callee, arguments):
+            self.report.settings |= {"local time"}
 
     def _call_object(self, called: object, arguments: list[Fact]) -> None:
+        if id(called) in tables.takes_words_for_now and asked.asks_for_now(arguments):
+            self.refuse("clock", f"asks {name_of(called)} for now, which reads the clock")
         if not arguments and "locals" in (observers.observed_by(called) or ()):
             self.report.features |= {"locals"}
         if called is getattr and len(arguments) > 1:
             self._get_attribute(arguments[1])
+            if self.operation is not None and self.operation.name == "CALL" and type(arguments[1].root) is str:
+                self._attribute_of(arguments[0], arguments[1].root, self.operation)
         elif called is operator.attrgetter or called is operator.methodcaller:
             for argument in arguments or [Fact(FRESH)]:
                 self._get_attribute(argument)
+            if called is operator.methodcaller and arguments and self.operation is not None:
+                self._call_unknown(Fact(FRESH), str(arguments[0].root), self.operation)
         elif called is vars or called is dir:
             self.report.features |= _ANY_ATTRIBUTE | {"order"}
         elif called is type and len(arguments) == 1 and self.operation is not None:
@@ -358,9 +358,9 @@ class _Examination:
                 self.report.features |= {"types"}
         for position in mutators.changed_arguments(called):
             if position == mutators.RECEIVER:
-                self._change(Fact(OBJECT, getattr(called, "__self__", None)), "changes")
+                self.change(Fact(OBJECT, getattr(called, "__self__", None)), "changes")
             elif 0 <= position < len(arguments):
-                self._change(arguments[position], "changes")
+                self.change(arguments[position], "changes")
         if type(called) is types.FunctionType:
             self._give(called, arguments)
         elif type(called) is types.MethodType:
@@ -369,11 +369,13 @@ class _Examination:
             self._call_method(Fact(OBJECT, called), "__call__", arguments, None)
         if id(called) in _TEXTS:
             for argument in arguments[:1]:
-                self._show_as_text(argument)
+                self.show_as_text(argument)
 
     def _get_attribute(self, name: Fact) -> None:
         """getattr(): a name that is known now is like one that is written; any other may be any."""
         if name.kind in (CONSTANT, OBJECT) and isinstance(name.root, str):
+            if name.root in SETTINGS_OF_METHODS:
+                self.report.settings |= {SETTINGS_OF_METHODS[name.root]}
             feature = observers.ATTRIBUTE_FEATURES.get(name.root)
             if feature == observers.REFUSE:
                 self.refuse("introspection", f"reads {name.root}, which shows more than what code computes")
@@ -386,20 +388,32 @@ class _Examination:
         if owner.kind == OBJECT and not isinstance(owner.root, types.ModuleType):
             found = static_attribute(owner.root, name)
             if not isinstance(owner.root, type) and name in mutators.mutators_of(type(owner.root)):
-                self._change(owner, f"calls {name}(), which changes")
+                self.change(owner, f"calls {name}(), which changes")
             elif type(found) is types.FunctionType:
                 self._give(found, arguments if isinstance(owner.root, type) else [owner, *arguments])
             elif isinstance(owner.root, type) and not isinstance(found, (classmethod, staticmethod)):
                 for position in mutators.changed_arguments(found):
                     if 0 <= position < len(arguments):
-                        self._change(arguments[position], f"calls {name}(), which changes")
+                        self.change(arguments[position], f"calls {name}(), which changes")
         elif name in _CHANGING_METHODS and (owner.kind == ATTRIBUTE or outside(owner).kind in (PARTIAL, PARAMETER)):
-            self._change(owner, f"calls {name}(), which changes")
-        if owner.kind != OBJECT and name in mutators.RECEIVER_READS_FILE:
+            self.change(owner, f"calls {name}(), which changes")
+        if name in mutators.GUESSED and owner.kind != OBJECT and class_of(owner) is None and operation is not None:
+            self._call_unknown(owner, name, operation)
+
+    def _call_unknown(self, owner: Fact, name: str, operation: Operation) -> None:
+        """A method of an object nobody knows is called: what it does is guessed from its name."""
+        if name in mutators.RECEIVER_READS_FILE or (name in mutators.RECEIVER_IS_PATH and not self.uses.is_self(owner)):
             reason = f"calls {name}() of an object that is not known, which reads or writes files"
-            made = self.facts.maker(operation.operands[0]) if operation is not None else None
-            excuse = None if made is None else excuse_for(self.function, self.facts, made.operands[0])
-            self.refuse("file", reason, excuse)
+            self.refuse("file", reason, self._excuse_of_receiver(operation))
+        elif operation.name == "CALL" and not self.uses.is_self(owner):
+            if name in mutators.RECEIVER_READS_CLOCK:
+                self.refuse("clock", f"calls {name}() of an object that is not known, which reads the clock")
+            elif mutators.draws_without_seed(name, operation):
+                self.refuse("random", f"calls {name}() of an object that is not known, without a seed")
+
+    def _excuse_of_receiver(self, operation: Operation) -> Excuse | None:
+        made = self.facts.maker(operation.operands[0])
+        return None if made is None else excuse_for(self.function, self.facts, made.operands[0])
 
     def _changing_keywords(self, operation: Operation, callee: Fact, arguments: list[Fact]) -> None:
         keywords: tuple[str, ...] = operation.arg  # type: ignore[assignment]
@@ -408,9 +422,9 @@ class _Examination:
         by_name = dict(zip(reversed(keywords), reversed(arguments), strict=False))
         for keyword in mutators.INPLACE_KEYWORDS & by_name.keys():
             if by_name[keyword] != Fact(CONSTANT, False) and callee.kind == ATTRIBUTE and callee.owner is not None:
-                self._change(callee.owner, f"calls {callee.name}({keyword}=...), which changes")
+                self.change(callee.owner, f"calls {callee.name}({keyword}=...), which changes")
         for keyword in mutators.OUT_KEYWORDS & by_name.keys():
-            self._change(by_name[keyword], f"writes ({keyword}=...) into")
+            self.change(by_name[keyword], f"writes ({keyword}=...) into")
 
     def _give(self, called: object, arguments: list[Fact]) -> None:
         """A function of the application is called, which may change what it is given."""
@@ -424,68 +438,46 @@ class _Examination:
         self.template, self.operation = handed.template, handed.operation
         for position in sorted(changed):
             if 0 <= position < len(handed.arguments):
-                self._change(
+                self.change(
                     handed.arguments[position], f"hands to {handed.helper.__code__.co_qualname}(), which changes,"
                 )
-
-    # changes
-
-    def _change(self, target: Fact, verb: str) -> None:
-        root = outside(target)
-        if root.kind == PARAMETER:
-            self.report.changed |= {root.number}
-        elif root.kind in (OBJECT, PARTIAL) and type(root.root) not in ATOMS and not mutators.is_transient(root.root):
-            self.refuse("mutation", f"{verb} {_name(root.root)} that outlives the call")
-
-    def _change_inplace_of(self, target: Fact) -> None:
-        root = outside(target)
-        if root.kind == PARAMETER:
-            self.report.changed |= {root.number}
-        elif root.kind == PARTIAL or (root.kind == OBJECT and hasattr(type(root.root), "__iadd__")):
-            self.refuse("mutation", f"changes {_name(root.root)} in place, which outlives the call")
 
     # looks
 
     def _attribute(self, operation: Operation) -> None:
         """An attribute of something that is no module."""
-        owner = self.facts.of(operation.operands[0])
-        if owner.kind != OBJECT or isinstance(owner.root, types.ModuleType):
+        self._attribute_of(self.facts.of(operation.operands[0]), str(operation.arg), operation)
+
+    def _attribute_of(self, owner: Fact, name: str, operation: Operation) -> None:
+        if name in SETTINGS_OF_METHODS and (owner.kind == OBJECT or self.uses.is_called(operation.result)):
+            self.report.settings |= {SETTINGS_OF_METHODS[name]}
+        if owner.kind != OBJECT:
+            if self.uses.is_self(owner):
+                self._own_attribute(name, operation)
+            elif (made := class_of(owner)) is not None:
+                self._judge_attribute(static_attribute(made, name), operation)
             return
-        name = str(operation.arg)
+        if isinstance(owner.root, types.ModuleType):
+            return
         if not isinstance(owner.root, type) and name in mutators.mutators_of(type(owner.root)):
-            self._change(owner, f"uses {name}(), which changes")
-        found = static_attribute(owner.root, name)
-        if found is not MISSING:
-            verdict = tables.verdict(found)
-            if verdict is None or (
-                verdict.unless is not None and self.uses.only_called_well(operation.result, verdict.unless)
-            ):
-                return
-            self.refuse(verdict.kind, f"uses {verdict.reason}")
+            self.change(owner, f"uses {name}(), which changes")
+        self._judge_attribute(static_attribute(owner.root, name), operation)
 
-    def _show_as_text(self, shown: Fact) -> None:
-        if shown.kind != CONSTANT:
-            self.report.features |= {"texts"}
-        if shown.kind == OBJECT and not isinstance(shown.root, type):
-            found = static_attribute(type(shown.root), "__repr__")
-            text = static_attribute(type(shown.root), "__str__")
-            if found is object.__repr__ and text is object.__str__:
-                self.refuse("identity", f"shows {_name(shown.root)} as text, which contains its address in memory")
+    def _own_attribute(self, name: str, operation: Operation) -> None:
+        """A method uses an attribute of its own object: inherited from a library, or itself."""
+        if name == self.function.__code__.co_name:
+            self.report.settings |= {"recursion"}
+        cls = self.uses.own_class()
+        if cls is not None:
+            self._judge_attribute(static_attribute(cls, name), operation)
 
-    def _expose_value(self, value: int) -> None:
-        """A value is used by what may look at its name; parameters and constants have none to show."""
-        if self.template.kinds[value] not in _NAMELESS:
-            self._expose(self.facts.of(value))
-
-    def _expose(self, fact: Fact) -> None:
-        if fact.kind == ATTRIBUTE and fact.owner is not None and fact.owner.kind == OBJECT:
-            own = getattr(fact.owner.root, "__dict__", None)  # an attribute that lies there is shown, not its owner
-            if isinstance(own, dict) and fact.name in own:
-                fact = Fact(OBJECT, own[fact.name])
-        root = outside(fact)
-        shown = root.kind in (OBJECT, PARTIAL, DERIVED) and id(root.root) not in self.report.exposed
-        if shown and shows_anything(root.root):
-            self.report.exposed[id(root.root)] = root.root
+    def _judge_attribute(self, found: object, operation: Operation) -> None:
+        verdict = None if found is MISSING else tables.verdict(found)
+        if verdict is None or (
+            verdict.unless is not None and self.uses.only_called_well(operation.result, verdict.unless)
+        ):
+            return
+        self.refuse(verdict.kind, f"uses {verdict.reason}")
 
 
 # What is looked at in operations, where nothing is known of their result.
@@ -505,18 +497,3 @@ _EXAMINERS: Final[dict[str, Callable[[_Examination, Operation], None]]] = {
 def _can_change(fact: Fact) -> bool:
     root = outside(fact)
     return root.kind == PARAMETER or (root.kind in (OBJECT, PARTIAL) and type(root.root) not in ATOMS)
-
-
-def _is_safe(called: object) -> bool:
-    try:
-        return called in observers.SAFE_CALLEES
-    except Exception:
-        return False
-
-
-def _name(value: object) -> str:
-    if isinstance(value, (types.FunctionType, type)):
-        return f"{value.__qualname__}"
-    if isinstance(value, types.ModuleType):
-        return f"the module {value.__name__}"
-    return f"a captured {type(value).__name__}"

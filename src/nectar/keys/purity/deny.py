@@ -38,7 +38,18 @@ DENIED: Final[dict[str, dict[str, str]]] = {
         "clock": "datetime.now datetime.utcnow date.today",
         "environment": "datetime.fromtimestamp date.fromtimestamp datetime.astimezone",
     },
-    "email.utils": {"clock": "localtime formatdate", "random": "make_msgid"},
+    "email.utils": {"clock": "localtime formatdate", "random": "make_msgid", "environment": "mktime_tz"},
+    "logging": {"environment": "Formatter.formatTime", "file": "FileHandler"},
+    "logging.config": {"file": "fileConfig", "global state": "dictConfig"},
+    "xml.etree.ElementTree": {
+        "file": "parse iterparse ElementTree.parse ElementTree.write",
+        "global state": "register_namespace",
+    },
+    "xml.dom.minidom": {"file": "parse"},
+    "xml.sax": {"file": "parse"},
+    "wave": {"file": "open"},
+    "netrc": {"file": "netrc"},
+    "tokenize": {"file": "open"},
     "timeit": {"clock": "timeit repeat default_timer Timer"},
     "uuid": {"random": "uuid1 uuid4 uuid6 uuid7", "environment": "getnode"},
     "pathlib": {
@@ -182,6 +193,7 @@ DENIED: Final[dict[str, dict[str, str]]] = {
         "global state": "set_cpu_count set_io_thread_count set_memory_pool",
         "environment": "cpu_count io_thread_count",
     },
+    "pyarrow.compute": {"global state": "call_function get_function function_registry"},  # people register functions
     "pyarrow.parquet": {
         "file": "read_table read_pandas read_schema read_metadata write_table write_to_dataset write_metadata "
         "ParquetFile ParquetDataset ParquetWriter"
@@ -333,6 +345,13 @@ OWNERS: Final[dict[str, dict[str, str]]] = {
     "random": {"random": "_inst"},
     "numpy.random.mtrand": {"random": "_rand"},
     "os": {"environment": "environ environb"},
+}
+
+
+# Callables that take the words "now" and "today" for the time it is.
+WORDS_FOR_NOW: Final[dict[str, str]] = {
+    "pandas": "Timestamp Period DatetimeIndex to_datetime date_range bdate_range period_range",
+    "numpy": "datetime64",
 }
 
 

@@ -7,6 +7,7 @@ to come from outside counts as fresh.
 
 from __future__ import annotations
 
+import pathlib
 import types
 from dataclasses import dataclass
 from functools import cache
@@ -27,7 +28,7 @@ class Fact:
 
     kind: OBJECT (value is `root`), PARTIAL (reached from `root`), PARAMETER (is or was reached from parameter
     `number`), ATTRIBUTE (attribute `name` of `owner`), CONSTANT (`root`), DERIVED (new, but may hold what `root` holds,
-    such as a copy), FRESH.
+    such as a copy), FRESH. made: the class it was made of here, if that is known.
     """
 
     kind: str
@@ -35,6 +36,7 @@ class Fact:
     number: int = -1
     name: str = ""
     owner: Fact | None = None
+    made: type | None = None
 
 
 _FRESH: Final = Fact(FRESH)
@@ -43,6 +45,12 @@ _GATHERS: Final = {"BUILD_LIST", "BUILD_TUPLE", "BUILD_SET", "BUILD_MAP", "BUILD
 _PLAIN: Final = frozenset({int, float, complex, str, bytes, bool, type(None), types.BuiltinFunctionType})
 _READS_A_PART: Final = {"get", "values", "items", "keys", "setdefault", "pop", "__getitem__"}
 _IN_PLACE: Final = 13  # BINARY_OP arguments from here on are +=, -= and so on
+_DIVIDES: Final = (11, 24)  # BINARY_OP arguments of / and /=
+# Attributes of paths, and methods, that lead to other paths.
+_PATH_PARTS: Final = frozenset({"parent"})
+_PATH_METHODS: Final = frozenset(
+    {"joinpath", "with_name", "with_stem", "with_suffix", "with_segments", "relative_to", "absolute", "resolve"}
+)
 
 
 class Facts:
@@ -56,7 +64,7 @@ class Facts:
         self._brought: dict[int, list[int]] | None = None
         self._stored: dict[tuple[str, object], list[int]] | None = None
 
-    def _brought_to(self, merge: int) -> list[int]:
+    def brought_to(self, merge: int) -> list[int]:
         """The values that meet in a merge."""
         if self._brought is None:
             self._brought = {}
@@ -89,10 +97,6 @@ class Facts:
         """Values that are stored in a local kept in memory."""
         return self._stored_in(("slot", slot))
 
-    def brought(self, merge: int) -> list[int]:
-        """The values that may meet in one."""
-        return self._brought.get(merge, [])
-
     def maker(self, value: int) -> Operation | None:
         """The operation whose result a value is."""
         return self.template.data[value] if self.template.kinds[value] == RESULT else None  # type: ignore[return-value]
@@ -109,7 +113,7 @@ class Facts:
         if kind == CONST:
             return Fact(CONSTANT, self.template.code.co_consts[self.template.data[value]])  # type: ignore[call-overload]
         if kind == MERGE:
-            return self._worst(self._brought_to(value))
+            return self._worst(self.brought_to(value))
         return _FRESH
 
     def _worst(self, values: list[int]) -> Fact:
@@ -119,7 +123,7 @@ class Facts:
             for fact in facts:
                 if fact.kind == kind:
                     return fact
-        return _FRESH
+        return next((fact for fact in facts if fact.made is not None), _FRESH)
 
     def _result(self, operation: Operation) -> Fact:
         name = operation.name
@@ -131,7 +135,15 @@ class Facts:
             callee = self.of(operation.operands[0])
             if callee.kind == ATTRIBUTE and callee.name in _READS_A_PART and callee.owner is not None:
                 return _inside(callee.owner)
-            return self._derived(operation.operands[1:])
+            if callee.root is getattr and len(operation.operands) > 2:
+                asked = self.of(operation.operands[2]).root
+                if type(asked) is str:
+                    return Fact(ATTRIBUTE, name=asked, owner=self.of(operation.operands[1]))
+            found = self._derived(operation.operands[1:])
+            made = _made_by_calling(callee)
+            return found if made is None else Fact(found.kind, found.root, made=made)
+        if name == "BINARY_OP" and operation.arg in _DIVIDES:
+            return Fact(FRESH, made=next(filter(None, map(_path_class, map(self.of, operation.operands))), None))
         if name in _GATHERS:
             return self._derived(operation.operands)
         if name == "BINARY_OP" and isinstance(operation.arg, int) and operation.arg >= _IN_PLACE:
@@ -168,6 +180,31 @@ class Facts:
 @cache
 def _parameter(number: int) -> Fact:
     return Fact(PARAMETER, number=number)
+
+
+def class_of(fact: Fact) -> type | None:
+    """The class that a value is an instance of, where the code shows it."""
+    if fact.made is not None:
+        return fact.made
+    if fact.kind == OBJECT and not isinstance(fact.root, (types.ModuleType, type)):
+        return type(fact.root)
+    if fact.kind == ATTRIBUTE and fact.owner is not None and fact.name in _PATH_PARTS:
+        return _path_class(fact.owner)
+    return None
+
+
+def _path_class(fact: Fact) -> type | None:
+    found = class_of(fact)
+    return found if found is not None and issubclass(found, pathlib.PurePath) else None
+
+
+def _made_by_calling(callee: Fact) -> type | None:
+    """The class of what a call gives: a class that is called, or that of a path whose method gives a path."""
+    if callee.kind == OBJECT and isinstance(callee.root, type):
+        return callee.root if callee.root is not type else None  # type(x) is any class
+    if callee.kind == ATTRIBUTE and callee.owner is not None and callee.name in _PATH_METHODS:
+        return _path_class(callee.owner)
+    return None
 
 
 def _inside(fact: Fact) -> Fact:

@@ -26,6 +26,8 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from nectar.keys.bytecode.operation import Operation
+
 _IN_PLACE: Final = frozenset({"__iadd__", "__imul__", "__isub__", "__iand__", "__ior__", "__ixor__", "__imatmul__"})
 _ITEMS: Final = frozenset({"__setitem__", "__delitem__"})
 _LIST: Final = frozenset({"append", "extend", "insert", "pop", "remove", "clear", "sort", "reverse", "__init__"})
@@ -109,10 +111,19 @@ RECEIVER_READS_FILE: Final[frozenset[str]] = frozenset(
     {"read_text", "read_bytes", "write_text", "write_bytes", "iterdir", "rglob", "hardlink_to", "symlink_to", "recv"}
     | {"recvfrom", "recv_into", "sendall", "urlopen", "getaddrinfo", "fetchone", "fetchall", "fetchmany"}
 )
-# Methods that on a naive datetime read the machine's time zone.
-RECEIVER_READS_ZONE: Final[frozenset[str]] = frozenset({"astimezone", "timestamp"})
+# Methods of paths that others than paths hardly have, except a class that calls its own.
+RECEIVER_IS_PATH: Final[frozenset[str]] = frozenset(
+    {"exists", "is_file", "is_dir", "is_symlink", "is_mount", "stat", "lstat", "samefile", "glob", "open"}
+)
 # Methods that draw random numbers unless one of the keywords is given.
 RECEIVER_NEEDS_KEYWORD: Final[dict[str, frozenset[str]]] = {"sample": frozenset({"random_state", "seed"})}
+# Methods that draw random numbers if they are given nothing at all.
+RECEIVER_NEEDS_ARGUMENT: Final[frozenset[str]] = frozenset({"shuffle"})
+RECEIVER_READS_CLOCK: Final[frozenset[str]] = frozenset({"now", "utcnow", "today"})
+# All of these: names that say something about a receiver nobody knows.
+GUESSED: Final[frozenset[str]] = frozenset().union(
+    RECEIVER_READS_FILE, RECEIVER_IS_PATH, RECEIVER_NEEDS_KEYWORD, RECEIVER_NEEDS_ARGUMENT, RECEIVER_READS_CLOCK
+)
 
 # Objects that are changed during a call and put back before it ends: guards against endless recursion.
 TRANSIENT: Final[tuple[tuple[str, str], ...]] = (("attr._compat", "repr_context"),)
@@ -163,6 +174,14 @@ ARGUMENT_MUTATORS: Final[dict[tuple[str, str], tuple[int, ...]]] = {
     ("numpy", "ufunc.at"): (1,),
     ("itertools", "tee"): (0,),
 }  # fmt: skip
+
+
+def draws_without_seed(method: str, call: Operation) -> bool:
+    """Whether a method that needs a seed is called without one."""
+    if method in RECEIVER_NEEDS_ARGUMENT:
+        return len(call.operands) == 1
+    keywords: tuple[str, ...] = call.arg  # type: ignore[assignment]
+    return method in RECEIVER_NEEDS_KEYWORD and not RECEIVER_NEEDS_KEYWORD[method].intersection(keywords)
 
 
 def mutators_of(kind: type) -> frozenset[str]:

@@ -65,7 +65,7 @@ def _way_to(facts: Facts, value: int, inside: frozenset[int]) -> tuple[int, tupl
         number: int = facts.template.data[value]  # type: ignore[assignment]
         return _way_into(facts) if facts.part.nested and number == 0 else None if facts.part.nested else (number, ())
     if kind == MERGE:
-        ways = {_way_to(facts, brought, inside | {value}) for brought in facts.brought(value) if brought != value}
+        ways = {_way_to(facts, brought, inside | {value}) for brought in facts.brought_to(value) if brought != value}
         return ways.pop() if len(ways) == 1 else None
     made = facts.maker(value)
     if made is None:

@@ -6,6 +6,7 @@ import types
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from nectar.keys.ambient import TextCodec
 from nectar.keys.bytecode.operation import Operation
 from nectar.keys.resolve import Resolution
 from nectar.model.refusal import Refusal
@@ -20,6 +21,8 @@ class Report:
     settled: list[object] = field(default_factory=list)  # impure objects whose use here has been judged
     exposed: dict[int, object] = field(default_factory=dict)
     changed: frozenset[int] = frozenset()  # parameters, by position
+    settings: frozenset[str] = frozenset()  # of the process, that the code asks for by name
+    codecs: dict[TextCodec, None] = field(default_factory=dict)
 
 
 class Examined(NamedTuple):

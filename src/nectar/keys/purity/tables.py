@@ -14,16 +14,16 @@ from types import BuiltinMethodType, MethodType, MethodWrapperType, ModuleType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from nectar.keys.origin import is_installed
-from nectar.keys.purity.deny import DENIED, HOMES, NEARER, OWNERS, REASONS, REFUSED, UNLESS, Condition
+from nectar.keys.purity.deny import DENIED, HOMES, NEARER, OWNERS, REASONS, REFUSED, UNLESS, WORDS_FOR_NOW, Condition
 from nectar.keys.purity.mutators import (
     ARGUMENT_MUTATORS,
     INPLACE_KEYWORDS,
     MUTATORS,
     OUT_KEYWORDS,
     RECEIVER,
+    RECEIVER_IS_PATH,
     RECEIVER_NEEDS_KEYWORD,
     RECEIVER_READS_FILE,
-    RECEIVER_READS_ZONE,
     VIEWS_OF_RECEIVER,
     changed_arguments,
     mutators_of,
@@ -42,9 +42,9 @@ __all__ = [
     "OBSERVERS",
     "OUT_KEYWORDS",
     "RECEIVER",
+    "RECEIVER_IS_PATH",
     "RECEIVER_NEEDS_KEYWORD",
     "RECEIVER_READS_FILE",
-    "RECEIVER_READS_ZONE",
     "REFUSE",
     "SAFE_CALLEES",
     "VIEWS_OF_RECEIVER",
@@ -57,6 +57,7 @@ __all__ = [
     "needs_argument",
     "observed_by",
     "refresh",
+    "takes_words_for_now",
     "verdict",
 ]
 
@@ -183,6 +184,7 @@ class _State:
 
 
 _state = _State()
+takes_words_for_now: Final[dict[int, object]] = {}  # callables of libraries that are loaded, by id
 
 
 def refresh() -> None:
@@ -210,6 +212,8 @@ _OF_INTEREST: Final = tuple(dict.fromkeys((*REFUSED, *DENIED, *OWNERS)))
 def _take_in(name: str, module: ModuleType) -> None:
     unless = UNLESS.get(name, {})
     readers = set(expand(module, READERS.get(name, "")))
+    words = [vars(module).get(each) for each in WORDS_FOR_NOW.get(name, "").split()]
+    takes_words_for_now.update((id(each), each) for each in words if each is not None)
     for kind, names in OWNERS.get(name, {}).items():
         for attribute in names.split():
             owner = vars(module).get(attribute)

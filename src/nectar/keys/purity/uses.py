@@ -75,6 +75,26 @@ class Uses:
                 found.setdefault(each, []).append((_ESCAPES, 0))
         return found, merged
 
+    def is_self(self, fact: Fact) -> bool:
+        """Whether a value is, or was reached from, what a method was called on."""
+        return fact.number == 0 and fact.kind == PARAMETER and self._is_method()
+
+    def _is_method(self) -> bool:
+        scope, dot, _ = self.function.__code__.co_qualname.rpartition(".")
+        return bool(dot) and not scope.endswith("<locals>")
+
+    def own_class(self) -> type | None:
+        """The class whose method the function is, where its name leads there."""
+        *scopes, name = self.function.__code__.co_qualname.split(".")
+        found: object = self.function.__globals__.get(scopes[0])
+        for scope in scopes[1:]:
+            found = vars(found).get(scope) if isinstance(found, type) else None
+        return found if isinstance(found, type) and vars(found).get(name) is self.function else None
+
+    def is_called(self, value: int) -> bool:
+        """Whether a value is called somewhere."""
+        return any(use.name in ("CALL", "CALL_EX") and at == 0 for use, at in self.of(value))
+
     def only_tries(self, value: int) -> bool:
         """Whether the results of calling a value are never used: it is called to see whether it raises."""
         uses = self.of(value)

@@ -7,6 +7,7 @@ lets a recheck compare 40 bytes with a fresh hash.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -17,6 +18,8 @@ from nectar.keys.expansion import Buffer, Expansion, sized
 from nectar.keys.hashing import threads_for
 
 PARALLEL_FROM: Final = 1 << 20  # below, starting threads costs more than it saves
+_NAN: Final = float("nan")
+_BITS: Final = struct.Struct("<d").pack
 
 
 def content(buffer: Buffer) -> bytes:
@@ -35,6 +38,11 @@ def content_of_chunks(chunks: Iterable[Buffer]) -> bytes:
         size += len(chunk)
         hasher.update(chunk)
     return size.to_bytes(8, "little") + hasher.digest()
+
+
+def _by_value(value: object) -> object:
+    """The value, or a NaN of our own for one with the same bits: which NaN it is does not matter in columns of data."""
+    return _NAN if type(value) is float and value != value and _BITS(value) == _BITS(_NAN) else value
 
 
 class Parts:
@@ -92,7 +100,7 @@ class Parts:
             self._hashed += len(block)
             return
         self._payload.append(b"o")
-        self._children.extend(values)
+        self._children.extend(map(_by_value, values))
         self._labels.extend([label] * len(values))  # one text for all: there may be millions
 
     def expansion(self, tag: str) -> Expansion:

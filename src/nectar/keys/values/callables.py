@@ -10,8 +10,11 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from nectar.errors import UnencodableError
+from nectar.keys.ambient import SETTINGS_OF_METHODS
 from nectar.keys.expansion import Expander, Expansion, WalkContext, always, joined
+from nectar.keys.purity.mutators import RECEIVER_IS_PATH, RECEIVER_READS_FILE
 from nectar.keys.purity.observers import ATTRIBUTE_FEATURES, REFUSE
+from nectar.model.refusal import Refusal
 
 COPIED: Final = frozenset(
     {"__module__", "__name__", "__qualname__", "__doc__", "__wrapped__", "__annotations__", "__type_params__"}
@@ -112,9 +115,16 @@ def expand_method_wrapper(value: types.MethodWrapperType, walk: WalkContext) -> 
 
 def expand_descriptor(value: Any, walk: WalkContext) -> Expansion:
     """An attribute that a C type or a slot defines: its class and its name."""
+    _touch_settings(value.__name__, walk)
     return Expansion(
         type(value).__name__, joined(value.__name__), (value.__objclass__,), ("__objclass__",), still=always
     )
+
+
+def _touch_settings(method: str, walk: WalkContext) -> None:
+    """Says that a method is reached that depends on settings of the process, if it does."""
+    if method in SETTINGS_OF_METHODS:
+        walk.touch(SETTINGS_OF_METHODS[method])
 
 
 def expand_property(value: property, walk: WalkContext) -> Expansion:
@@ -163,6 +173,9 @@ def expand_method_caller(value: operator.methodcaller, walk: WalkContext) -> Exp
         arguments, keywords = (*make.args, *arguments), make.keywords
     names = list(keywords)
     walk.note_call_names((), frozenset(names), False)
+    if arguments[0] in RECEIVER_READS_FILE or arguments[0] in RECEIVER_IS_PATH:
+        walk.refuse(Refusal("file", f"calls {arguments[0]}(), which reads or writes files", walk.path()))
+    _touch_settings(arguments[0], walk)
     return Expansion(
         "methodcaller", joined(*names), (*arguments, *keywords.values()),
         [*(f"[{index}]" for index in range(len(arguments))), *names], still=always,

@@ -13,9 +13,20 @@ from nectar.keys.expansion import Expander, Expansion, WalkContext, always, join
 _COUNT = 8
 
 
+_NANS = (bytes.fromhex("000000000000f87f"), bytes.fromhex("000000000000f8ff"))  # as doubles, little endian
+
+
+def _block(values: Sequence[object]) -> bytes | None:
+    """Atoms of one type in one block; not where NaNs may be among them, because whether those are one object shows."""
+    block = pack(values)
+    if block is not None and block.startswith(b"d") and any(each in block for each in _NANS):
+        return None
+    return block
+
+
 def sequence_parts(tag: str, values: Sequence[object]) -> Expansion:
     """An ordered run of values, in one block where they are atoms of one type."""
-    block = pack(values)
+    block = _block(values)
     if block is not None:
         return Expansion(tag + "*", len(values).to_bytes(_COUNT, "little"), buffers=(block,))
     return Expansion(tag, len(values).to_bytes(_COUNT, "little"), values)
@@ -43,7 +54,7 @@ def expand_dict(value: dict[object, object], walk: WalkContext) -> Expansion:
 def mapping_parts(tag: str, keys: Sequence[object], values: Sequence[object]) -> Expansion:
     """Keys and values, in one block each where they are atoms of one type."""
     count = len(keys).to_bytes(_COUNT, "little")
-    key_block, value_block = pack(keys), pack(values)
+    key_block, value_block = _block(keys), _block(values)
     if key_block is not None and value_block is not None:
         return Expansion(tag + "*", count, buffers=(key_block, value_block))
     children = [part for pair in zip(keys, values, strict=True) for part in pair]

@@ -1,0 +1,48 @@
+"""What a call asks of the process by the texts it is given: an encoding, a way to handle errors, the time it is.
+
+In: a call as the analysis sees it. Out: what has to count beside the code, or whether the clock is read.
+"""
+
+from __future__ import annotations
+
+import codecs
+from typing import Final
+
+from nectar.keys.ambient import TextCodec
+from nectar.keys.bytecode.operation import Operation
+from nectar.keys.purity import order
+from nectar.keys.purity.facts import ATTRIBUTE, OBJECT, Fact
+
+_CODING_METHODS: Final = frozenset({"encode", "decode"})
+_CODING: Final = {id(each): each for each in (str, bytes, bytearray, codecs.encode, codecs.decode)}
+# What is worth a closer look: names of methods, and callables by id.
+METHODS: Final = _CODING_METHODS | {"join", "strftime"}
+CALLABLES: Final = {**_CODING, **order.KEEPS_ORDER}
+_WORDS_FOR_NOW: Final = frozenset({"now", "today"})
+_SECONDS: Final = "%s"  # of strftime: seconds since 1970, by local time
+
+
+def codec_asked_for(operation: Operation, callee: Fact, arguments: list[Fact]) -> TextCodec | None:
+    """The names under which a call encodes or decodes; the application may have registered functions for them."""
+    if callee.kind == ATTRIBUTE and callee.name in _CODING_METHODS:
+        first = 0
+    elif callee.kind == OBJECT and id(callee.root) in _CODING:
+        first = 1
+    else:
+        return None
+    keywords: tuple[str, ...] = operation.arg  # type: ignore[assignment]
+    positional = arguments[: len(arguments) - len(keywords)]
+    given = dict(zip(keywords, arguments[len(positional) :], strict=True))
+    given.update(zip(("encoding", "errors"), positional[first:], strict=False))
+    names = {name: fact.root for name, fact in given.items() if type(fact.root) is str}
+    return TextCodec(names.get("encoding", ""), names.get("errors", "")) if names else None
+
+
+def asks_for_now(arguments: list[Fact]) -> bool:
+    """Whether a callable that takes words for the time is given the word for the time it is."""
+    return any(type(fact.root) is str and fact.root in _WORDS_FOR_NOW for fact in arguments)
+
+
+def asks_for_local_seconds(callee: Fact, arguments: list[Fact]) -> bool:
+    """Whether strftime() is given a format that depends on local time."""
+    return callee.name == "strftime" and any(type(fact.root) is str and _SECONDS in fact.root for fact in arguments)
