@@ -140,8 +140,9 @@ class Facts:
                 if type(asked) is str:
                     return Fact(ATTRIBUTE, name=asked, owner=self.of(operation.operands[1]))
             found = self._derived(operation.operands[1:])
-            made = _made_by_calling(callee)
-            return found if made is None else Fact(found.kind, found.root, made=made)
+            if not isinstance(callee.root, type) and callee.name not in _PATH_METHODS:
+                return found
+            return Fact(found.kind, found.root, made=_made_by_calling(callee))
         if name == "BINARY_OP" and operation.arg in _DIVIDES:
             return Fact(FRESH, made=next(filter(None, map(_path_class, map(self.of, operation.operands))), None))
         if name in _GATHERS:
