@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from nectar.errors import UnencodableError
 from nectar.keys.ambient import Settings
 from nectar.keys.expansion import joined
+from nectar.keys.origin import OWN_NAME, origin_of_class
 from nectar.keys.outcome import Outcome, explore, outcome_of
 from nectar.keys.purity.tables import against_instances
 from nectar.keys.scheme import new_hasher
@@ -84,7 +85,8 @@ def _names_used(walk: Walk) -> frozenset[str]:
 @lru_cache(1024)
 def _against_arguments(kinds: frozenset[type], names: frozenset[str], label: str) -> tuple[Refusal, ...]:
     """Why code that asks for these names must not be handed such objects: it may read files through them."""
-    found = [(kind, against_instances(kind, names)) for kind in kinds]
+    foreign = [kind for kind in kinds if origin_of_class(kind).name != OWN_NAME]  # declared inputs are what they say
+    found = [(kind, against_instances(kind, names)) for kind in foreign]
     return tuple(
         Refusal(verdict.kind, f"is handed an object of type {kind.__qualname__}, and may use {verdict.reason}", label)
         for kind, verdict in sorted(found, key=lambda each: each[0].__qualname__)

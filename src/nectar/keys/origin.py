@@ -92,6 +92,7 @@ def _is_named(origin: Origin) -> bool:
     return origin.name in application_packages or origin.module.partition(".")[0] in application_packages
 
 
+OWN_NAME: Final = "nectar-data"
 _OWN: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _INTERPRETER: Final[tuple[object, ...]] = (BuiltinImporter, FrozenImporter)
 
@@ -111,7 +112,7 @@ def _locate(module: ModuleType, spec: object) -> Origin:
 def _of_file(path: str) -> Origin:
     if path.startswith(_OWN):
         # However Nectar is installed: what it does to results follows from the scheme.
-        return Origin("distribution", "nectar-data", f"scheme {SCHEME}", f"nectar.{dotted_name(path[len(_OWN) :])}")
+        return Origin("distribution", OWN_NAME, f"scheme {SCHEME}", f"nectar.{dotted_name(path[len(_OWN) :])}")
     # site-packages may lie inside the directory of the standard library, so distributions come first
     found = distribution_of(path) or _standard_of(path)
     if found is None:

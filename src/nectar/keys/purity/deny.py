@@ -34,6 +34,8 @@ DENIED: Final[dict[str, dict[str, str]]] = {
     "io": {"file": "open open_code FileIO"},
     "_io": {"file": "open open_code FileIO"},
     "codecs": {"file": "open"},
+    # An input that is declared inside a function is declared to nobody.
+    "nectar.dialects.python.declared_inputs": {"file": "File Folder Fresh valid_for"},
     "datetime": {
         "clock": "datetime.now datetime.utcnow date.today",
         "environment": "datetime.fromtimestamp date.fromtimestamp datetime.astimezone",
