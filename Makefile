@@ -87,7 +87,7 @@ bench: $(BENCHES)
 
 bench-%: $(READY)
 	@test -f benchmarks/$*.py || { echo "There is no benchmark of $*; there are: $(BENCHES)"; exit 2; }
-	@$(BIN)/python benchmarks/$*.py
+	@$(BIN)/python -P benchmarks/$*.py
 
 docs: $(DOCS_READY)
 	$(BIN)/zensical build --clean --config-file mkdocs.yml

@@ -13,6 +13,9 @@ The public names are few, and each is loaded when it is first used: `import nect
     File(path), Folder(path)    inputs that a function is handed, and may read
     valid_for(source, "1d")     an input that is good enough for a while
     enable(), disable()         Nectar for this process, or not; with reuse(): for a block
+    collect(lf)                 the frame of a Polars query, with everything reused that is known
+    explain(lf)                 what of a Polars query would be reused, and why not the rest
+    PolarsEngine()              Nectar as an engine of Polars, for single queries
     last_run()                  what was reused, computed and kept, and why
 """
 
@@ -20,6 +23,8 @@ from importlib import import_module
 
 TYPE_CHECKING = False  # as typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
+    from nectar.dialects.polars.api import collect, explain
+    from nectar.dialects.polars.engine import PolarsEngine
     from nectar.dialects.python.declared_inputs import File, Folder, valid_for
     from nectar.dialects.python.memo import memo
     from nectar.errors import NectarError, NectarWarning, UncacheableError, UnencodableError, UserError
@@ -36,13 +41,16 @@ __all__ = [
     "Folder",
     "NectarError",
     "NectarWarning",
+    "PolarsEngine",
     "RunReport",
     "UncacheableError",
     "UnencodableError",
     "UserError",
+    "collect",
     "depends_on",
     "disable",
     "enable",
+    "explain",
     "fingerprint",
     "last_run",
     "memo",
@@ -60,13 +68,16 @@ _HOMES = {
     "Folder": "nectar.dialects.python.declared_inputs",
     "NectarError": "nectar.errors",
     "NectarWarning": "nectar.errors",
+    "PolarsEngine": "nectar.dialects.polars.engine",
     "RunReport": "nectar.report.run",
     "UncacheableError": "nectar.errors",
     "UnencodableError": "nectar.errors",
     "UserError": "nectar.errors",
+    "collect": "nectar.dialects.polars.api",
     "depends_on": "nectar.keys.api",
     "disable": "nectar.session",
     "enable": "nectar.session",
+    "explain": "nectar.dialects.polars.api",
     "fingerprint": "nectar.keys.api",
     "last_run": "nectar.session",
     "memo": "nectar.dialects.python.memo",

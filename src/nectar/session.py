@@ -17,16 +17,21 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import replace
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
+from nectar.arrival import no_longer, when_imported
 from nectar.catalog.embedded import open_catalog
 from nectar.catalog.flights import Flights, Reservations
 from nectar.catalog.keeper import Keeper
 from nectar.catalog.service import Catalog
 from nectar.clock import Clock, SystemClock
 from nectar.errors import EnvironmentFailure, NectarError
-from nectar.report.run import Part, RunReport
+from nectar.report.run import RunReport
+from nectar.report.totals import RunTotals, process_totals
 from nectar.settings import Settings, load_settings
 from nectar.store.inputs.identify import Inputs
 
@@ -41,8 +46,9 @@ class Session:
         self.settings = settings or Settings(home=Path(os.devnull))
         self._without_settings = settings is None
         self.clock = SystemClock() if clock is None else clock
-        self.totals = RunTotals()
+        self.totals = RunTotals(process_totals)
         self._lock = threading.RLock()
+        self._closed = False
         self._begin()
         _sessions.add(self)
 
@@ -95,9 +101,22 @@ class Session:
         """Whether everything that was to be kept is written, after waiting so long at most."""
         return self.keeper.wait(timeout)
 
+    @contextmanager
+    def looking(self) -> Iterator[Catalog | None]:
+        """The catalog for somebody who only has a question, also after the session has been closed."""
+        if not self._closed:
+            yield self.catalog
+            return
+        catalog = open_catalog(replace(self.settings, read_only=True), clock=self.clock)
+        try:
+            yield catalog
+        finally:
+            catalog.close()
+
     def close(self) -> None:
         """Everything is written, as far as the time allows; the session must not be used any more."""
         _sessions.discard(self)
+        self._closed = True
         self.keeper.close(self.settings.linger)
         if self._reservations is not None:
             self._reservations.close()
@@ -112,21 +131,6 @@ class Session:
         self._begin()
 
 
-class RunTotals:
-    """What all runs of a session came to."""
-
-    def __init__(self) -> None:
-        self.parts = self.reused = 0
-        self.saved = 0.0
-
-    def count(self, part: Part) -> None:
-        """Takes up a part that has ended."""
-        self.parts += 1
-        if part.outcome == "reused":
-            self.reused += 1
-            self.saved += max(0.0, part.saved - part.seconds)
-
-
 # which session is in force
 
 _sessions: weakref.WeakSet[Session] = weakref.WeakSet()
@@ -138,7 +142,7 @@ _block: ContextVar[Session | None] = ContextVar("nectar_session", default=None)
 _blocks: Final[list[Session]] = []  # of all threads, for threads that a block has started
 _last: RunReport = RunReport()
 # Modules of dialects that hook into an engine with install() and uninstall(), by the library they need.
-_DIALECTS: Final[dict[str, str]] = {"polars": "nectar.dialects.polars.engine"}
+_DIALECTS: Final[dict[str, str]] = {"polars": "nectar.dialects.polars.api"}
 
 
 def current() -> Session | None:
@@ -184,7 +188,7 @@ def enable(**settings: Any) -> None:
         before, _chosen, _disabled = _chosen, chosen, False
     if before is not None:
         before.close()
-    _install()
+    _uninstall() if chosen.settings.off else _install()
 
 
 def disable() -> None:
@@ -221,31 +225,23 @@ def reuse(**settings: Any) -> Iterator[RunReport]:
 
 
 def _install() -> None:
-    from importlib import import_module
-
     for library, module in _DIALECTS.items():
-        if library in sys.modules or _is_there(library):
-            _hook(import_module(module), "install")
+        when_imported(library, partial(_hook, module, "install"))
 
 
 def _uninstall() -> None:
-    for module in _DIALECTS.values():
+    for library, module in _DIALECTS.items():
+        no_longer(library)
         if module in sys.modules:
-            _hook(sys.modules[module], "uninstall")
+            _hook(module, "uninstall")
 
 
-def _hook(module: Any, action: str) -> None:
+def _hook(module: str, action: str) -> None:
     """A dialect gets between programs and their engine, or goes; if it cannot, programs run as they would anyway."""
     try:
-        getattr(module, action)()
+        getattr(import_module(module), action)()
     except Exception:
-        _log.exception("%s: %s failed", module.__name__, action)
-
-
-def _is_there(library: str) -> bool:
-    from importlib.util import find_spec
-
-    return find_spec(library) is not None
+        _log.exception("%s: %s failed", module, action)
 
 
 # reports

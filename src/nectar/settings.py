@@ -30,7 +30,8 @@ class Settings:
     job_log: how many runs are remembered. read_only: nothing is written. off: everything runs as without Nectar.
     refresh: everything is computed anew, and kept. identity: files are known by where they lie and when they were
     changed ("origin"), or by their bytes ("content"). shared: folders that are the same on every machine. linger:
-    seconds the end of a process waits for results that are still being written.
+    seconds the end of a process waits for results that are still being written. exact_floats: sums of floats are never
+    merged from parts, because their last bits would depend on how a stream was cut.
     """
 
     home: Path
@@ -50,6 +51,7 @@ class Settings:
     identity: Literal["origin", "content"] = "origin"
     shared: tuple[str, ...] = ()
     linger: float = 30.0
+    exact_floats: bool = False
 
 
 def _flag(text: str | bool) -> bool:
@@ -89,6 +91,7 @@ _PARSERS: Final[dict[str, Callable[[Any], Any]]] = {
     "identity": _choice("origin", "content"),
     "shared": lambda paths: tuple(paths.split(os.pathsep) if isinstance(paths, str) else map(str, paths)),
     "linger": parse_duration,
+    "exact_floats": _flag,
 }
 _FILES: Final = ("nectar.toml", "pyproject.toml")
 

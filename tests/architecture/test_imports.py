@@ -18,7 +18,10 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def is_encoder_of_a_library(name: str) -> bool:
+def belongs_to_a_library(name: str) -> bool:
+    """Encoders of a library's values, and the dialect of an engine: loaded only where the library is."""
+    if name.startswith("nectar.dialects."):
+        return name.split(".")[2] in HEAVY
     return name.startswith("nectar.keys.values.") and any(
         name.rpartition(".")[2].startswith(library) for library in (*HEAVY, "arrow")
     )
@@ -27,7 +30,7 @@ def is_encoder_of_a_library(name: str) -> bool:
 CORE = [
     name
     for name in sorted(map(module_name, ROOT.rglob("*.py")))
-    if not name.startswith("nectar.cli") and not is_encoder_of_a_library(name)
+    if not name.startswith("nectar.cli") and not belongs_to_a_library(name)
 ]
 
 

@@ -14,6 +14,8 @@ from nectar import __version__
 
 # A command loads its own part of Nectar and no other: a fingerprint needs no catalog, a listing needs no bytecode.
 COMMANDS: Final = {
+    "run": "nectar.cli.running",
+    "explain": "nectar.cli.explaining",
     "demo": "nectar.cli.demo",
     "fingerprint": "nectar.cli.fingerprints",
     "why": "nectar.cli.fingerprints",
@@ -48,5 +50,5 @@ class Commands(click.Group):
 def main() -> None:
     """Recognise computations that were done before, and keep their results.
 
-    Fingerprints of Python functions: start with `nectar demo`. What is kept: `nectar ls`, `nectar stats`.
+    Start with `nectar demo`; then `nectar run your_program.py`. What is kept: `nectar ls`, `nectar stats`.
     """

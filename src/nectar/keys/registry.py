@@ -20,6 +20,8 @@ from nectar.keys.values import containers, standard
 
 _LIBRARIES: Final = {
     "numpy": "nectar.keys.values.numpy_values",
+    "numpy.ma": "nectar.keys.values.numpy_masked",
+    "numpy.random": "nectar.keys.values.numpy_random",
     "pandas": "nectar.keys.values.pandas_values",
     "pyarrow": "nectar.keys.values.arrow_values",
     "polars": "nectar.keys.values.polars_values",

@@ -13,19 +13,20 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What an operator has to do with the order of rows.
+    """What an operator has to do with the order of rows, and whether two runs of it give the same.
 
     scrambles: the order of its output is not determined. carries: the order of its input shows in its output.
-    sensitive: which rows or values it gives depends on the order of its input.
+    sensitive: which rows or values it gives depends on the order of its input. arbitrary: which rows or values it
+    gives is not determined even by that, down to the last bit of a sum.
     """
 
     scrambles: bool = False
     carries: bool = True
     sensitive: bool = False
+    arbitrary: bool = False
 
 
 ROW_WISE = Order()
-AGGREGATE = Order(scrambles=True, carries=False)
 POSITIONAL = Order(sensitive=True)
 
 
@@ -36,7 +37,8 @@ class Node:
     text: what it does, for people. inputs: numbers of the nodes it reads. program: fingerprint without the identities
     of what is read. keys: with them, the best first; a result may be found under any. refusal: why its result must
     not be kept or reused; empty if it may. breaker: nothing that is done above it could have been done below it, so
-    that keeping its result costs nobody anything.
+    that keeping its result costs nobody anything. acts: it may change objects of this process, so that it must be run
+    as it was given, and not as part of another program that does the same.
     """
 
     text: str
@@ -47,6 +49,7 @@ class Node:
     refusal: str = ""
     breaker: bool = False
     is_input: bool = False
+    acts: bool = False
 
     @property
     def key(self) -> bytes:
@@ -84,19 +87,3 @@ class Program:
                 if source not in seen:
                     seen.add(source)
                     pending.append(source)
-
-    def reaches_root_without(self, number: int, avoided: int) -> bool:
-        """Whether something that a node gives gets into the result by a way that does not lead through another."""
-        if number == avoided:
-            return False
-        seen = {number}
-        pending = [number]
-        while pending:
-            current = pending.pop()
-            if current == self.root:
-                return True
-            for user in self.users[current]:
-                if user != avoided and user not in seen:
-                    seen.add(user)
-                    pending.append(user)
-        return False

@@ -56,6 +56,16 @@ class Part:
         return f"{head} ({'; '.join(notes)})" if notes else head
 
 
+def summary(parts: int, reused: int, saved: float, kept: int, kept_bytes: int) -> str:
+    """The line that people see at the end."""
+    count = f"nectar: {reused:,} of {parts:,} part{'s' if parts != 1 else ''} reused"
+    if reused:
+        return f"{count}, {show_duration(saved)} saved"
+    if kept:
+        return f"{count}, {kept:,} kept for next time ({show_size(kept_bytes)})"
+    return f"{count}, nothing kept"
+
+
 class RunReport:
     """What one run did. Its text is one line; `details()` has a line for each part."""
 
@@ -104,15 +114,8 @@ class RunReport:
     def __str__(self) -> str:
         if not self.parts:
             return "nectar: nothing has run yet"
-        total, reused = len(self.parts), len(self.reused)
-        count = f"{reused:,} of {total:,} part{'s' if total != 1 else ''} reused"
-        if reused:
-            return f"nectar: {count}, {show_duration(self.seconds_saved)} saved"
-        kept = [part for part in self.parts if part.keeping in ("kept", "being kept")]
-        if kept:
-            known = f"{len(kept):,} kept for next time ({show_size(sum(part.size for part in kept))})"
-            return f"nectar: {count}, {known}"
-        return f"nectar: {count}, nothing kept"
+        kept = [part.size for part in self.parts if part.keeping in ("kept", "being kept")]
+        return summary(len(self.parts), len(self.reused), self.seconds_saved, len(kept), sum(kept))
 
     def __repr__(self) -> str:
         return f"<RunReport: {self}>"

@@ -1,7 +1,8 @@
 """Which parts of a program may be answered from an earlier run.
 
 Engines leave the order of some results open: two runs of a group-by give the same rows in two orders, and a slice of
-them two different contents. Whoever uses such a result in two places must see one run of it in both. Law: if the
+them two different contents; two runs of a sum of floats may differ in the last bit. Whoever uses such a result in two
+places must see one run of it in both: rows that are joined with their own maximum would find nothing. Law: if the
 undetermined part of a result is used in several places, it is answered as a whole or not at all: the part itself, or
 something that all its uses lead through.
 """
@@ -13,48 +14,39 @@ from nectar.program.tree import Program
 
 def reusable(program: Program) -> list[bool]:
     """For each node, whether its result may come from an earlier run while the rest is computed."""
-    undetermined = _undetermined(program)
-    fickle = [
+    if any(node.acts for node in program.nodes):
+        return [False] * len(program.nodes)
+    allowed = [not node.refusal for node in program.nodes]
+    for branch in _fickle(program):
+        for number in _part_of_its_uses(program, branch):
+            allowed[number] = False
+    return allowed
+
+
+def _fickle(program: Program) -> list[int]:
+    """Nodes that are used in several places, whose next run could be told from this one there."""
+    undetermined, tainted = _run_dependent(program)
+    return [
         number
-        for number in range(len(program.nodes))
-        if undetermined[number] and len(program.users[number]) > 1 and _is_noticed(program, number, undetermined)
-    ]
-    return [
-        not node.refusal and all(_covers(program, number, branch) for branch in fickle)
-        for number, node in enumerate(program.nodes)
+        for number, users in enumerate(program.users)
+        if len(users) > 1 and undetermined[number] and (tainted[number] or _order_matters(program, number))
     ]
 
 
-def _covers(program: Program, number: int, branch: int) -> bool:
-    """Whether a node has nothing of a branch inside, or all of its uses."""
-    return branch not in program.below(number) or not program.reaches_root_without(branch, number)
-
-
-def _undetermined(program: Program) -> list[bool]:
-    """For each node, whether two runs may give it in different orders, or with different content."""
-    found: list[bool] = []
+def _run_dependent(program: Program) -> tuple[list[bool], list[bool]]:
+    """For each node whether two runs may give it differently in order or content; and whether in content."""
+    undetermined: list[bool] = []
+    tainted: list[bool] = []
     for node in program.nodes:
-        below = any(found[source] for source in node.inputs)
-        # Content that depends on an undetermined order is undetermined too, whatever is done with it later.
-        found.append(node.order.scrambles or (below and (node.order.carries or node.order.sensitive)))
-    return [
-        known or any(_is_tainted(program, source, found) for source in node.inputs)
-        for known, node in zip(found, program.nodes, strict=True)
-    ]
+        order, below = node.order, any(undetermined[source] for source in node.inputs)
+        content = order.arbitrary or (order.sensitive and below) or any(tainted[source] for source in node.inputs)
+        tainted.append(content)
+        undetermined.append(content or order.scrambles or (order.carries and below))
+    return undetermined, tainted
 
 
-def _is_tainted(program: Program, number: int, undetermined: list[bool]) -> bool:
-    """Whether the content of a node depends on an order that is not determined."""
-    return any(
-        program.nodes[inner].order.sensitive and any(undetermined[source] for source in program.nodes[inner].inputs)
-        for inner in program.below(number)
-    )
-
-
-def _is_noticed(program: Program, number: int, undetermined: list[bool]) -> bool:
-    """Whether anybody above, or the content itself, depends on the undetermined order."""
-    if _is_tainted(program, number, undetermined):
-        return True
+def _order_matters(program: Program, number: int) -> bool:
+    """Whether anybody above depends on the order of a node."""
     pending, seen = list(program.users[number]), set()
     while pending:
         user = pending.pop()
@@ -67,3 +59,16 @@ def _is_noticed(program: Program, number: int, undetermined: list[bool]) -> bool
         if order.carries:
             pending.extend(program.users[user])
     return False
+
+
+def _part_of_its_uses(program: Program, branch: int) -> list[int]:
+    """Nodes that something of a branch leads to, while something else of it gets into the result past them."""
+    found = []
+    above, furthest = {branch}, branch
+    for number in range(branch, len(program.nodes)):
+        if number in above:
+            if furthest > number:
+                found.append(number)
+            above.update(program.users[number])
+            furthest = max((furthest, *program.users[number]))
+    return found

@@ -9,11 +9,8 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-import sys
 import tempfile
 import textwrap
-import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
@@ -21,10 +18,10 @@ from typing import Final
 import click
 
 from nectar.cli.demos.memo_program import PRICING, SHOP, STEPS, TAX, Step, files_of, orders
+from nectar.cli.demos.process import run_python
 from nectar.cli.failure import Failure
 from nectar.quantities import show_duration
 
-_TIME_LIMIT: Final = 120  # seconds for one run
 _ORDERS: Final = 1500
 _COUNTED: Final = re.compile(r"^nectar: (\d+) of (\d+) parts? reused", re.MULTILINE)
 
@@ -86,17 +83,10 @@ def _write_orders(path: Path, count: int) -> None:
 
 
 def _run_step(step: Step, script: Path, data: Path, store: Path) -> Run:
-    search = [str(Path(entry).resolve()) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
-    settings = {"NECTAR_HOME": str(store), "NECTAR_OFF": "0", "PYTHONDONTWRITEBYTECODE": "1"}
-    began = time.perf_counter()
-    done = subprocess.run(
-        [sys.executable, str(script), str(data)],
-        env={**os.environ, **settings, "PYTHONPATH": os.pathsep.join(search)},
-        cwd=tempfile.gettempdir(), capture_output=True, encoding="utf-8", timeout=_TIME_LIMIT, check=False,
-    )  # fmt: skip
-    seconds = time.perf_counter() - began
+    done = run_python([str(script), str(data)], store)
+    seconds = done.seconds
     counted = _COUNTED.search(done.stdout)
-    if done.returncode or counted is None:
+    if done.code or counted is None:
         return Run(step.title, seconds, 0, 0, (done.stderr or done.stdout).strip()[-300:], promised=False)
     reused = int(counted[1])
     computed = int(counted[2]) - reused

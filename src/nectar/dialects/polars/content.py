@@ -31,17 +31,24 @@ from nectar.keys.values.polars_plans import (
 _encode: Final = msgspec.msgpack.Encoder().encode
 _DEEPEST: Final = 500
 _KEYS: Final = 4  # of the way to a piece, so many of the last keys tell what it is
+_ONLY_READ: Final = frozenset({"clock", "file", "network", "random"})  # refusals of what a copy does as well
+_PLAIN_BYTES: Final = frozenset({"Literal", "Int", "on_columns"})  # keys below which bytes are data
 _remembered: dict[bytes, Content] = {}
 _MOST: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """canonical: what the step does. refusals: why its result must not be cached. live: it holds Python functions."""
+    """What a step is.
+
+    canonical: what it does. refusals: why its result must not be cached. live: it holds Python functions. acts: they
+    may change objects of this process; a plan that was written down holds copies of them, which would not.
+    """
 
     canonical: bytes
     refusals: tuple[str, ...] = ()
     live: bool = False
+    acts: bool = False
 
 
 def content_of(step: Step) -> Content:
@@ -67,17 +74,19 @@ class _Reader:
     refusals: list[str] = field(default_factory=list)
     functions: list[bytes] = field(default_factory=list)
     live: bool = False
+    acts: bool = False
     unknown: frozenset[str] = field(default_factory=unknown_kinds)
 
     def read(self) -> Content:
         kind = self.step.kind
         if kind not in PLANS:
-            return Content(b"", (REFUSED_PLANS.get(kind, f"it has a step of the kind {kind}, which is not known"),))
+            reason = REFUSED_PLANS.get(kind, f"it has a step of the kind {kind}, which is not known")
+            return Content(b"", (reason,), acts="File" not in self.step.body.get("payload", ()))
         if kind == "MapFunction":
             self._check_function(self.step.body.get("function"))
         body = {} if kind == "Cache" else self._rewritten(self.step.body, (kind,))
         canonical = digest_of(_encode([kind, body]) + b"".join(self.functions))
-        return Content(canonical, tuple(dict.fromkeys(self.refusals)), self.live)
+        return Content(canonical, tuple(dict.fromkeys(self.refusals)), self.live, self.acts)
 
     def _check_function(self, function: Any) -> None:
         name = next(iter(function)) if isinstance(function, dict) else str(function)
@@ -92,8 +101,12 @@ class _Reader:
             if is_python(keys) and value and all(type(each) is int for each in value):
                 return self._function(bytes(value))
             return [self._rewritten(inner, keys) for inner in value]
-        if isinstance(value, bytes) and (is_python(keys) or looks_pickled(value)):
-            return self._function(value)
+        if isinstance(value, bytes):
+            if is_python(keys):
+                return self._function(value)
+            # Numbers, texts and columns that people give may look like anything, and are never unpickled.
+            if looks_pickled(value) and not _PLAIN_BYTES & set(keys):
+                self.refusals.append(f"it holds a Python object under {'.'.join(keys[-3:])}, which is not known")
         if isinstance(value, str) and value in self.unknown and keys[-2:] == ("Function", "function"):
             self.refusals.append(f"it uses the function {value}, which is not known")
         return value
@@ -115,11 +128,14 @@ class _Reader:
         try:
             outcome = outcome_of(Callback(unpickled(pickled, "a Polars plan")))
         except NectarError as error:
+            self.acts = True
             self.refusals.append(str(error))
             return None
         except Exception as error:  # pickles of others may raise anything
+            self.acts = True
             self.refusals.append(f"its Python function cannot be read: {type(error).__name__}: {error}")
             return None
         self.refusals += [str(refusal) for refusal in outcome.refusals]
+        self.acts |= any(refusal.kind not in _ONLY_READ for refusal in outcome.refusals)
         self.functions.append(outcome.digest)
         return {"python": len(self.functions)}

@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
+import weakref
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, Final
 
 import polars as pl
@@ -13,9 +15,11 @@ from polars._utils.async_ import _AioDataFrameResult, _GeventDataFrameResult
 from polars.lazyframe import engine_config
 from polars.lazyframe.query_result import SingleNodeQueryResult
 
-from nectar.dialects.polars.query import Query, computed, keep, prepared
+from nectar.dialects.polars.explain import tell_watchers, watchers, why_missed
+from nectar.dialects.polars.history import call_site, remember
+from nectar.dialects.polars.query import Query, about, claimed, computed, keep, learn_content, prepared, release
 from nectar.errors import NectarError
-from nectar.report.run import Part, RunReport
+from nectar.report.run import Outcome, Part, RunReport
 from nectar.session import Session, current, running
 
 _log: Final = logging.getLogger("nectar.polars")
@@ -53,10 +57,7 @@ class PolarsEngine(pl.Engine):
         options = {"optimizations": optimizations}
         if background:
             rewritten, query = self._rewritten(lf)
-            try:
-                return self.inner.collect(rewritten, background=True, **options)
-            finally:
-                _let_go_later(query)
+            return _lasting(self.inner.collect(rewritten, background=True, **options), query)
         session = current()
         if session is None or post_opt_callback is not None:
             return self.inner.collect(lf, post_opt_callback=post_opt_callback, **options)
@@ -91,28 +92,32 @@ class PolarsEngine(pl.Engine):
     def _compute(
         self, session: Session, report: RunReport, query: Query, lf: pl.LazyFrame, options: dict[str, Any]
     ) -> pl.DataFrame:
-        part = Part(query.root.text, key=query.root.key.hex())
-        if query.root.refusal:
-            part.outcome, reason = "uncacheable", query.root.refusal
-            part.explain = lambda: reason
         begun = time.perf_counter()
-        frame = self._run(query, lf, options)
+        if claimed(query):  # another process was about to finish it
+            known = query.result()
+            if known is not None:
+                _tell_hits(session, report, query, time.perf_counter() - begun)
+                return known
+        part = _part_of(session, query)
+        begun = time.perf_counter()
+        try:
+            frame = self._run(query, lf, options)
+        except BaseException:
+            release(query)
+            raise
         part.seconds = time.perf_counter() - begun
         _tell_hits(session, report, query, 0.0)
         report.add(part)
         session.totals.count(part)
-        try:
-            keep(query, query.keyed.program.root, frame, part.seconds, part)
-        except Exception:
-            _log.exception("the result could not be kept")
+        _kept(query, frame, part)
         return frame
 
     def _run(self, query: Query, lf: pl.LazyFrame, options: dict[str, Any]) -> pl.DataFrame:
         """The result; if the rewritten query fails, whatever the query itself does."""
-        if query.known or query.choice.keep:
+        if query.known or query.choice.keep or query.growing:
             try:
                 return computed(query, lambda frame: self.inner.collect(frame, **options))
-            except Exception as error:
+            except (Exception, pl.exceptions.PanicException) as error:
                 _log.info("the query runs as it is: with known parts it failed: %s", error)
         return self.inner.collect(lf, **options)  # type: ignore[no-any-return]
 
@@ -158,11 +163,9 @@ class PolarsEngine(pl.Engine):
             reason = query
             part = report.add(Part("query", "uncacheable", seconds, explain=lambda: reason))
         else:
-            part = report.add(Part(query.root.text, seconds=seconds, key=query.root.key.hex()))
-            try:
-                keep(query, query.keyed.program.root, frame, seconds, part)
-            except Exception:
-                _log.exception("the result could not be kept")
+            part = report.add(_part_of(session, query))
+            part.seconds = seconds
+            _kept(query, frame, part)
         session.totals.count(part)
 
     # in the background
@@ -185,8 +188,7 @@ class PolarsEngine(pl.Engine):
     def collect_batches(self, lf: pl.LazyFrame, **options: Any) -> Any:
         """The result in batches."""
         rewritten, query = self._rewritten(lf)
-        _let_go_later(query)
-        return self.inner.collect_batches(rewritten, **options)
+        return _lasting(self.inner.collect_batches(rewritten, **options), query)
 
     # sinks
 
@@ -217,6 +219,9 @@ class PolarsEngine(pl.Engine):
         finally:
             if query is not None:
                 query.close()
+        session = current()
+        if session is not None and isinstance(target, str | Path):
+            learn_content(session, str(target))
 
     def _rewritten(self, lf: pl.LazyFrame) -> tuple[pl.LazyFrame, Query | None]:
         """The query with its known parts as sources, or as it is."""
@@ -238,11 +243,37 @@ def _plain_engine(inner: str | pl.Engine) -> Any:
 
 
 def _prepared(session: Session, lf: pl.LazyFrame) -> Query | str:
+    query = _prepared_or_why_not(session, lf)
+    if watchers:
+        tell_watchers(query)
+    return query
+
+
+def _part_of(session: Session, query: Query) -> Part:
+    """The part of the report that stands for a result which has to be computed."""
+    outcome: Outcome = "uncacheable" if query.root.refusal else "computed"
+    return Part(
+        about(query, query.keyed.program.root), outcome, key=query.root.key.hex(),
+        explain=why_missed(session, query.keyed, call_site(), query.began),
+    )  # fmt: skip
+
+
+def _kept(query: Query, frame: pl.DataFrame, part: Part) -> None:
+    """The result is kept in the background, if it is worth it, and what the query was goes on record."""
+    try:
+        keep(query, query.keyed.program.root, frame, part.seconds, part)
+    except Exception:
+        _log.exception("the result could not be kept")
+    catalog, found, site, began = query.catalog, query.keyed, call_site(), query.began
+    query.session.keeper.submit(lambda: remember(catalog, found, site, began))
+
+
+def _prepared_or_why_not(session: Session, lf: pl.LazyFrame) -> Query | str:
     try:
         return prepared(session, lf)
     except NectarError as error:
         return str(error)
-    except Exception as error:  # also what Polars says of a plan that cannot be written down, or is wrong
+    except (Exception, pl.exceptions.PanicException) as error:  # also what Polars says of a plan that cannot be written down, or is wrong
         _log.debug("the query runs as it is", exc_info=True)
         return f"its plan cannot be read: {type(error).__name__}: {error}"
 
@@ -250,8 +281,8 @@ def _prepared(session: Session, lf: pl.LazyFrame) -> Query | str:
 def _tell_hits(session: Session, report: RunReport, query: Query, seconds: float) -> None:
     for number, entry in query.entries.items():
         if number in query.choice.hits:
-            node = query.keyed.program.nodes[number]
-            part = report.add(Part(node.text, "reused", seconds, entry.seconds, entry.size, key=entry.key.hex()))
+            name, key = about(query, number), entry.key.hex()
+            part = report.add(Part(name, "reused", seconds, entry.seconds, entry.size, key=key))
             session.totals.count(part)
 
 
@@ -266,8 +297,11 @@ def _in_thread(work: Any, callback: Any) -> None:
     threading.Thread(target=run, name="nectar-collect", daemon=True).start()
 
 
-def _let_go_later(query: Query | None) -> None:
-    """The plan is still going to run: what it reads has to stay, and nobody says when it is done."""
+def _lasting(result: Any, query: Query | None) -> Any:
+    """A result that is still being computed; what its plan reads stays for as long as anybody has the result."""
+    if query is not None:
+        weakref.finalize(result, query.close)
+    return result
 
 
 # all queries

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import polars as pl
@@ -38,6 +38,11 @@ class Keyed:
     def steps_of(self, node: int) -> list[int]:
         """All steps that are the same computation as a node."""
         return [step for step, each in enumerate(self.node_of) if each == node]
+
+    @property
+    def reads_memory(self) -> bool:
+        """Whether a frame in memory is among the sources."""
+        return any(step.kind == "DataFrameScan" for step in self.plan.steps)
 
     @property
     def identities(self) -> list[Identity]:
@@ -109,7 +114,8 @@ class _Keying:
         refusals = [*content.refusals, *(node.refusal for node in below if node.refusal)]
         text = _text(step)
         if refusals:
-            return self._refused(text, inputs, refusals[0])
+            refused = self._refused(text, inputs, refusals[0])
+            return replace(refused, order=order_of(step), acts=content.acts)
         program = digest_of(self._frame + joined("step", content.canonical, *(node.program for node in below)))
         keys = [
             digest_of(self._frame + joined("key", content.canonical, *(node.keys[at] for node in below)))
@@ -137,7 +143,7 @@ class _Keying:
 
 
 def _moved(node: Node, inputs: tuple[int, ...]) -> Node:
-    return Node(node.text, inputs, node.program, node.keys, node.order, node.refusal, node.breaker, node.is_input)
+    return replace(node, inputs=inputs)
 
 
 _VERBS: Final = {

@@ -8,6 +8,7 @@ back byte for byte.
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,9 +16,15 @@ from typing import Any, Final
 import msgspec
 import polars as pl
 
+from nectar.errors import UserError
+from nectar.keys.values.polars_plans import REFUSED_PLANS
+
 HEADER: Final = 79  # bytes before the slots: a word, the version, the hash of the format
-_INPUTS: Final = ("input", "input_left", "input_right")
+_INPUTS: Final = ("input", "input_left", "input_right", "idxs")
 _SEVERAL: Final = "inputs"
+_FRAMES: Final = {"DataFrameScan": "df", "Pivot": "on_columns"}  # where steps refer to a frame in memory
+# A reference to a slot, as MessagePack has it: {"idx": number, "version": number}.
+_REFERENCE: Final = re.compile(rb"\x82\xa3idx(?:[\x00-\x7f]|\xcc.|\xcd..|\xce....)\xa7version", re.DOTALL)
 
 
 class _Slot(msgspec.Struct):
@@ -81,8 +88,11 @@ class Plan:
             if slot in self._number_of_slot:
                 pending.pop()
                 continue
-            body = msgspec.msgpack.decode(self._arena.dsl_plans[slot].value)
-            missing = [each for each in _references(body) if each not in self._number_of_slot]
+            raw = self._arena.dsl_plans[slot].value
+            body = msgspec.msgpack.decode(raw)
+            references = _references(body)
+            _expect_no_others(body, raw, references)
+            missing = [each for each in references if each not in self._number_of_slot]
             if missing:
                 pending.extend(missing)
                 continue
@@ -94,6 +104,8 @@ class Plan:
         kind, content = _unwrapped(body)
         inputs = [self._number_of(each) for each in _inputs_of(content)]
         rest = {name: value for name, value in content.items() if name not in _INPUTS and name != _SEVERAL}
+        if kind == "Pivot":  # what the step does is in the frame; its number is not even the same in the next plan
+            rest["on_columns"] = bytes(self._arena.dataframes[content["on_columns"]["idx"]])
         self.steps.append(Step(kind, rest, tuple(inputs)))
         self._bodies.append(body)
         return len(self.steps) - 1
@@ -109,6 +121,12 @@ class Plan:
             return replaced[number]
         writer = _Writer(self, replaced)
         return pl.LazyFrame.deserialize(io.BytesIO(writer.written(number)))
+
+    def with_step(self, kind: str, body: dict[str, Any]) -> pl.LazyFrame:
+        """The lazy frame that is nothing but one source, described as Polars does it."""
+        value = msgspec.Raw(msgspec.msgpack.encode({kind: body}))
+        arena = _Arena(_Reference(1, 1), self._arena.dataframes[:1], [self._arena.dsl_plans[0], _Slot(value, 1)])
+        return pl.LazyFrame.deserialize(io.BytesIO(self.header + msgspec.msgpack.encode(arena)))
 
     def slots(self) -> dict[int, int]:
         """From the number of a step to the slot it stands in."""
@@ -157,8 +175,12 @@ class _Writer:
         sources = iter(step.inputs)
         content: dict[str, Any] = {}
         for name, value in _unwrapped(self._plan._bodies[number])[1].items():
-            if name in _INPUTS:
+            if name in _INPUTS and _is_reference(value):
                 content[name] = {"idx": self._at[next(sources)], "version": 1}
+            elif name in _INPUTS and isinstance(value, list):
+                content[name] = [{"idx": self._at[next(sources)], "version": 1} for _ in value]
+            elif name in _INPUTS:
+                content[name] = self._body(next(sources))
             elif name == _SEVERAL:
                 content[name] = [self._body(next(sources)) for _ in value]
             else:
@@ -186,9 +208,9 @@ def _inputs_of(content: dict[str, Any]) -> list[Any]:
     """References and steps in place, in the order of the content."""
     found = []
     for name, value in content.items():
-        if name in _INPUTS:
+        if name in _INPUTS and not isinstance(value, list):
             found.append(value)
-        elif name == _SEVERAL:
+        elif name in _INPUTS or name == _SEVERAL:
             found.extend(value)
     return found
 
@@ -204,6 +226,28 @@ def _references(body: Any) -> list[int]:
             continue
         pending.extend(_inputs_of(_unwrapped(current)[1]))
     return found
+
+
+def _expect_no_others(body: Any, raw: msgspec.Raw, found: list[int]) -> None:
+    """Refuses a step that refers to slots where nobody would look for them: they would be left out of its key."""
+    frames = _frames_in(body)
+    if len(_REFERENCE.findall(raw)) != len(found) + frames:
+        kind, _ = _unwrapped(body)
+        reason = REFUSED_PLANS.get(kind, f"it has a step of the kind {kind} that refers to others in an unknown way")
+        raise UserError(reason)
+
+
+def _frames_in(body: Any) -> int:
+    """How many frames in memory a step refers to, the steps it holds in place included."""
+    count = 0
+    pending = [body]
+    while pending:
+        current = pending.pop()
+        if not _is_reference(current):
+            kind, content = _unwrapped(current)
+            count += kind in _FRAMES and _is_reference(content.get(_FRAMES[kind]))
+            pending.extend(_inputs_of(content))
+    return count
 
 
 def _is_reference(value: Any) -> bool:

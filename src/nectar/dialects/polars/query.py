@@ -6,21 +6,23 @@ is kept was computed from inputs that are, after the computation, what they were
 
 from __future__ import annotations
 
+import io
 import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 import polars as pl
 
 from nectar.catalog.service import Catalog, Kept
+from nectar.dialects.polars.incremental import Growing, Piece, advance, growing, key_of, span_of
 from nectar.dialects.polars.keying import Keyed, keyed
 from nectar.dialects.polars.plan import Plan
 from nectar.dialects.polars.scans import source_of
 from nectar.dialects.polars.stored import StoredFrame
 from nectar.errors import EnvironmentFailure, NectarError, StoreFailure
-from nectar.model.entry import Entry
+from nectar.model.entry import Entry, Reservation
 from nectar.program.tree import Node
 from nectar.quantities import show_size
 from nectar.report.run import Part
@@ -49,6 +51,9 @@ class Query:
     entries: dict[int, Entry] = field(default_factory=dict)
     part: Part = field(default_factory=lambda: Part(""))
     began: float = 0.0
+    reservation: Reservation | None = None
+    growing: tuple[int, ...] = ()  # group-bys that were asked for before, over other files
+    advanced: dict[int, list[Entry]] = field(default_factory=dict)  # those made from states, and which were known
 
     @property
     def root(self) -> Node:
@@ -83,13 +88,20 @@ def prepared(session: Session, frame: pl.LazyFrame) -> Query | str:
     catalog = session.catalog
     if catalog is None:
         return "the catalog cannot be used"
-    size = in_memory(frame)
-    if size > _IN_MEMORY:
-        return f"it works on {show_size(size)} in memory: only what is read from files is reused"
+    if why_not := too_large(frame):
+        return why_not
     found = keyed(Plan.of(frame), session.inputs)
     query = Query(session, catalog, found, Choice({}, (), ()), began=session.clock.now())
     _look_up(query)
     return query
+
+
+def too_large(frame: pl.LazyFrame) -> str:
+    """Why writing down the plan of a query would take too long; empty if it would not."""
+    size = in_memory(frame)
+    if size <= _IN_MEMORY:
+        return ""
+    return f"it works on {show_size(size)} in memory: only what is read from files is reused"
 
 
 def in_memory(frame: pl.LazyFrame) -> int:
@@ -99,7 +111,12 @@ def in_memory(frame: pl.LazyFrame) -> int:
     size = 0.0
     while pending:
         traverser.set_node(pending.pop())
-        node = traverser.view_current_node()
+        try:
+            node = traverser.view_current_node()
+        except (
+            NotImplementedError
+        ):  # Polars shows neither Arrow scans nor steps with Python functions: no frames either
+            node = None
         if type(node).__name__ == "DataFrameScan":
             size += pl.DataFrame._from_pydf(node.df).estimated_size()
         pending.extend(traverser.get_inputs())
@@ -127,6 +144,11 @@ def _look_up(query: Query) -> None:
             del entries[number]
     for number in [number for number in query.known if number not in query.choice.hits]:
         query.known.pop(number).close()
+    query.growing = tuple(
+        number
+        for number in query.choice.computed
+        if lookups.get(number, 0) > 0 and query.keyed.plan.steps[query.keyed.step_of[number]].kind == "GroupBy"
+    )
 
 
 def _open(query: Query, number: int, entry: Entry) -> bool:
@@ -147,46 +169,140 @@ def _open(query: Query, number: int, entry: Entry) -> bool:
 # computing and keeping
 
 
+def claimed(query: Query) -> bool:
+    """Whether another process has computed the result meanwhile; otherwise this one says that it does."""
+    root = query.keyed.program.root
+    settings = query.session.settings
+    if query.root.refusal or settings.refresh or settings.read_only or not query.keyed.sources:
+        return False
+    try:
+        taken = query.session.reservations.take_or_wait(query.root.key)
+    except EnvironmentFailure as failure:
+        _log.info("others may compute the same: %s", failure)
+        return False
+    if isinstance(taken, Entry):
+        if not _open(query, root, taken):
+            return False
+        query.choice = Choice({root: taken}, (), ())
+        return True
+    query.reservation = taken
+    return False
+
+
+def release(query: Query) -> None:
+    """Nothing comes of this computation: others need not wait for it."""
+    if query.reservation is not None:
+        query.session.reservations.give_back(query.reservation)
+        query.reservation = None
+
+
+def learn_content(session: Session, path: str) -> None:
+    """Reads, in the background, a file that was just written: whoever reads it later knows it by its content."""
+
+    def learn() -> None:
+        try:
+            session.inputs.identify([path])
+        except EnvironmentFailure as failure:  # deleted meanwhile, or somewhere that cannot be looked at
+            _log.debug("%s is known by its origin only: %s", path, failure)
+
+    session.keeper.submit(learn)
+
+
 def computed(query: Query, run: Run) -> pl.DataFrame:
     """The result, computed with what is known; parts that are asked for often are kept on the way."""
+    for number in query.growing:
+        _grow(query, number, run)
     for number in query.choice.keep:
+        if number in query.known:
+            continue
         begun = time.perf_counter()
         frame = run(query.frame_of(number))
         keep(query, number, frame, time.perf_counter() - begun)
         query.known[number] = StoredFrame(frame)
     rewritten = query.rewritten()
-    assert rewritten is not None
-    return run(rewritten)
+    return run(query.frame_of(query.keyed.program.root) if rewritten is None else rewritten)
 
 
-def keep(query: Query, number: int, frame: pl.DataFrame, seconds: float, part: Part | None = None) -> None:
-    """Keeps a result in the background, if it is worth it and its inputs are still what they were."""
-    node = query.keyed.program.nodes[number]
-    if node.refusal:
+def _grow(query: Query, number: int, run: Run) -> None:
+    """A group-by over a stream is made from states of its parts, if it can be; new states are kept."""
+    made = growing(query.keyed, number, query.session.settings.exact_floats)
+    if isinstance(made, str):
         return
-    part = part or Part(node.text)
-    size = int(frame.estimated_size())
-    why_not = query.catalog.worth_keeping(seconds, size) or _changed(query)
-    if why_not:
-        part.keeping = why_not if why_not.startswith("not kept") else f"not kept: {why_not}"
+
+    def timed(frame: pl.LazyFrame) -> tuple[pl.DataFrame, float]:
+        begun = time.perf_counter()
+        return run(frame), time.perf_counter() - begun
+
+    advanced = advance(made, query.keyed.plan, query.catalog, timed)
+    if advanced is None:
         return
-    part.keeping, part.size = "being kept", size
-    made_from = [query.entries[each] for each in query.choice.hits]
-    catalog, copy, began = query.catalog, frame.clone(), query.began
-    replaces = query.session.settings.refresh
-    about = _about(query, number)
+    frame, used, new = advanced
+    query.known[number] = StoredFrame(frame)
+    query.advanced.update({number: used})
+    for piece in new:
+        _keep_state(query, made, piece)
+
+
+def _keep_state(query: Query, made: Growing, piece: Piece) -> None:
+    key, span = key_of(made, piece.start, piece.end), span_of(made, piece.start, piece.end)
+    what = f"state of {about(query, made.node)}, {span.count} file{'s' if span.count > 1 else ''}"
+    size = int(piece.frame.estimated_size())
 
     def write() -> None:
-        answer = catalog.keep(
-            node.key, node.program, copy, table=True, seconds=seconds, made_from=made_from, about=about, made=began,
-            replaces=replaces,
-        )  # fmt: skip
-        part.keeping = "kept" if isinstance(answer, Kept) else f"not kept: {answer.reason}"
+        if not query.catalog.worth_keeping(piece.seconds, size) and not _changed(query):
+            query.catalog.keep(
+                key, made.program, piece.frame, table=True, seconds=piece.seconds, spans=(span,), about=what,
+                made=query.began,
+            )  # fmt: skip
 
     query.session.keeper.submit(write, size)
 
 
-def _about(query: Query, number: int) -> str:
+def keep(query: Query, number: int, frame: pl.DataFrame, seconds: float, part: Part | None = None) -> None:
+    """Keeps a result, if it is worth it and its inputs are still what they were; all of that in the background."""
+    node = query.keyed.program.nodes[number]
+    part = part or Part(node.text)
+    if node.refusal:
+        return
+    size = int(frame.estimated_size())
+    part.keeping, part.size = "being kept", size
+    copy = _with_memory_of_its_own(frame) if query.keyed.reads_memory else frame.clone()
+    made_from = [query.entries[each] for each in query.choice.hits]
+    what = about(query, number)
+    reservation, query.reservation = (query.reservation, None) if number == query.keyed.program.root else (None, None)
+
+    def write() -> None:
+        kept = False
+        try:
+            why_not = query.catalog.worth_keeping(seconds, size) or _changed(query)
+            if why_not:
+                part.keeping = f"not kept: {why_not.removeprefix('not kept: ')}"
+                return
+            answer = query.catalog.keep(
+                node.key, node.program, copy, table=True, seconds=seconds, made_from=made_from, about=what,
+                made=query.began, replaces=query.session.settings.refresh,
+            )  # fmt: skip
+            kept = isinstance(answer, Kept)
+            part.keeping = "kept" if isinstance(answer, Kept) else f"not kept: {answer.reason}"
+            if isinstance(answer, Kept):
+                query.session.totals.count_kept(answer.entry.size)
+        finally:
+            if reservation is not None:
+                reservations = query.session.reservations
+                reservations.done(reservation) if kept else reservations.give_back(reservation)
+
+    query.session.keeper.submit(write, size)
+
+
+def _with_memory_of_its_own(frame: pl.DataFrame) -> pl.DataFrame:
+    """The same frame; columns that came from memory may share it with an array that somebody changes."""
+    memory = io.BytesIO()
+    frame.write_ipc_stream(memory)
+    memory.seek(0)
+    return pl.read_ipc_stream(memory)
+
+
+def about(query: Query, number: int) -> str:
     """What a result is, for people: its last step, and what it reads."""
     program = query.keyed.program
     sources = [program.nodes[each].text for each in program.below(number) if program.nodes[each].is_input]
@@ -211,15 +327,3 @@ def saved_by(entries: Sequence[Entry]) -> float:
 def unreadable(error: BaseException) -> bool:
     """Whether an error may be due to a stored result and not to the query."""
     return isinstance(error, StoreFailure)
-
-
-def explain_choice(query: Query) -> list[tuple[Any, str]]:
-    """Each node of the program, root first, and what becomes of it."""
-    program, found = query.keyed.program, []
-    for number in reversed(range(len(program.nodes))):
-        node = program.nodes[number]
-        if number in query.choice.hits:
-            found.append((node, "reused"))
-        elif number in query.choice.computed:
-            found.append((node, f"not cached: {node.refusal}" if node.refusal else "computed"))
-    return found

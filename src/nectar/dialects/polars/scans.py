@@ -7,10 +7,12 @@ Credentials are never part of it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
+import polars as pl
 
 from nectar.dialects.polars.plan import Plan, Step
 from nectar.keys.scheme import digest_of
@@ -60,7 +62,7 @@ def _scan(plan: Plan, number: int, step: Step) -> Source:
     if arguments.get("deletion_files") or arguments.get("column_mapping"):
         return Source(b"", (), ("it reads a table with deletion files or mapped columns, which is not supported yet",))
     traverser = plan.frame(number)._ldf.visit()
-    files = tuple(str(path) for path in traverser.view_current_node().paths)
+    files = tuple(str(path) for path in (_like_csv(step) if kind == "Ipc" else traverser).view_current_node().paths)
     schema = [(name, repr(dtype)) for name, dtype in traverser.get_schema().items()]
     inner = {
         name: value
@@ -69,6 +71,41 @@ def _scan(plan: Plan, number: int, step: Step) -> Source:
     }
     shown = _paths_that_show(arguments, files)
     return Source(digest_of(_encode(["scan", kind, inner, arguments, schema, shown])), files)
+
+
+def segment(plan: Plan, number: int, files: Sequence[str]) -> pl.LazyFrame | None:
+    """The scan of some files of a stream, read as they are read within it; None if they cannot be read alone."""
+    step = plan.steps[number]
+    (kind, options), *_ = step.body["scan_type"].items()
+    arguments = step.body["unified_scan_args"]
+    if any(arguments.get(name) for name in ("row_index", "pre_slice", "include_file_paths", "deletion_files")):
+        return None
+    if (arguments.get("hive_options") or {}).get("enabled") is not False and any("=" in file for file in files):
+        return None  # partitions may be of other types than in the whole
+    schema = plan.frame(number).collect_schema()
+    pinned = _serialised_schema(schema)
+    inner = dict(options.get("options", options))
+    if "schema" in inner:
+        inner["schema"] = pinned
+    body = {
+        **step.body,
+        "scan_type": {kind: {**options, "options": inner} if "options" in options else inner},
+        "sources": {"Paths": [{"inner": file} for file in files]},
+        "unified_scan_args": {**arguments, "glob": False},
+    }
+    frame = plan.with_step(step.kind, body)
+    return frame if frame.collect_schema() == schema else None
+
+
+def _serialised_schema(schema: pl.Schema) -> Any:
+    """A schema as Polars writes it into plans."""
+    return Plan.of(pl.DataFrame(schema=schema).lazy()).steps[0].body["schema"]
+
+
+def _like_csv(step: Step) -> Any:
+    """A scan that finds the same files: those of Arrow files are not shown, and finding them is the same for all."""
+    paths = [path["inner"] for path in step.body["sources"]["Paths"]]
+    return pl.scan_csv(paths, schema={"": pl.Null}, glob=step.body["unified_scan_args"]["glob"])._ldf.visit()
 
 
 def _paths_that_show(arguments: dict[str, Any], files: tuple[str, ...]) -> tuple[str, ...]:

@@ -222,6 +222,8 @@ class Invocation:
                 )  # fmt: skip
                 kept = isinstance(answer, Kept)
                 part.keeping = "kept" if isinstance(answer, Kept) else f"not kept: {answer.reason}"
+                if isinstance(answer, Kept):
+                    session.totals.count_kept(answer.entry.size)
             finally:
                 if flight is not None:
                     session.flights.end(flight)

@@ -70,12 +70,12 @@ def restored(result: Result, walk: Walk | None) -> Any:
 
 def _is_frame(value: Any) -> bool:
     polars = sys.modules.get("polars")
-    return polars is not None and type(value) is polars.DataFrame
+    return polars is not None and type(value) is getattr(polars, "DataFrame", None)
 
 
 def _is_table(value: Any) -> bool:
     pyarrow = sys.modules.get("pyarrow")
-    return pyarrow is not None and type(value) is pyarrow.Table
+    return pyarrow is not None and type(value) is getattr(pyarrow, "Table", None)
 
 
 def _copied(table: Any) -> Any:

@@ -115,18 +115,6 @@ def expand_array(value: np.ndarray[Any, Any], walk: WalkContext) -> Expansion:
     return parts.expansion("ndarray")
 
 
-def expand_masked_array(value: np.ma.MaskedArray[Any, Any], walk: WalkContext) -> Expansion:
-    """A masked array: data (also below the mask, where programs can look), mask, fill value, hardness of the mask."""
-    if value is np.ma.masked:
-        return Expansion("np.ma.masked", b"", (type(value),), still=always)
-    parts = Parts(type(value))
-    parts.number(value.flags.writeable, value.hardmask, value.mask is np.ma.nomask)
-    add_array(parts, np.ma.getdata(value).view(np.ndarray), "data")
-    add_array(parts, np.asarray(value.mask), "mask")
-    add_array(parts, np.asarray(value.fill_value), "fill_value")
-    return parts.expansion("masked array")
-
-
 def expand_scalar(value: np.generic, walk: WalkContext) -> Expansion:
     """A NumPy scalar: dtype and content."""
     parts = Parts(type(value))
@@ -140,53 +128,6 @@ def expand_dtype(value: np.dtype[Any], walk: WalkContext) -> Expansion:
     parts = Parts(type(value))
     add_dtype(parts, value)
     return parts.expansion("dtype")
-
-
-def expand_generator(value: np.random.Generator, walk: WalkContext) -> Expansion:
-    """A random generator: the source of its bits, with its present state."""
-    return Expansion("random generator", b"", (type(value), value.bit_generator), ("type", "bit_generator"))
-
-
-def expand_random_state(value: np.random.RandomState, walk: WalkContext) -> Expansion:
-    """A legacy random generator: its present state."""
-    parts = Parts(type(value))
-    _add_state(parts, value.get_state(legacy=False))
-    return parts.expansion("random state")
-
-
-def expand_bit_generator(value: np.random.BitGenerator, walk: WalkContext) -> Expansion:
-    """A source of random bits: its present state, and the seeds that new ones spawned from it would get."""
-    parts = Parts(type(value))
-    _add_state(parts, value.state)
-    parts.child(getattr(value, "seed_seq", None), "seed_seq")
-    return parts.expansion("bit generator")
-
-
-def expand_seed_sequence(value: np.random.SeedSequence, walk: WalkContext) -> Expansion:
-    """A seed sequence: everything that decides what it spawns."""
-    parts = Parts(type(value))
-    state = {name: getattr(value, name) for name in ("entropy", "spawn_key", "pool_size", "n_children_spawned", "pool")}
-    _add_state(parts, state)
-    return parts.expansion("seed sequence")
-
-
-def _add_state(parts: Parts, state: object) -> None:
-    """Adds a nest of dicts, sequences, arrays and numbers."""
-    if isinstance(state, dict):
-        parts.number(len(state))
-        for name in sorted(state):
-            parts.text(name)
-            _add_state(parts, state[name])
-    elif isinstance(state, (list, tuple)):
-        parts.number(len(state))
-        for part in state:
-            _add_state(parts, part)
-    elif isinstance(state, np.ndarray):
-        add_array(parts, state)
-    elif state is None or isinstance(state, (int, float, str)):
-        parts.text(type(state).__name__, repr(state))
-    else:
-        raise UnencodableError("a random generator", HERE, f"it holds an unknown {type(state).__name__}")
 
 
 _UFUNC_HOMES: Final = ("numpy", "numpy._core.umath", "numpy.linalg._umath_linalg", "numpy.strings", "scipy.special")
@@ -252,21 +193,12 @@ def _scalar_classes() -> set[type]:
     return {np.dtype(code).type for code in np.typecodes["All"] if code != "O"}
 
 
-def _bit_generators() -> list[type]:
-    return [np.random.MT19937, np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.SFC64]
-
-
 EXPANDERS: dict[type, Expander] = placed(
     {
         **dict.fromkeys((np.ndarray, np.matrix, np.memmap, np.recarray, np.char.chararray), expand_array),
-        **dict.fromkeys((np.ma.MaskedArray, type(np.ma.masked)), expand_masked_array),
         **dict.fromkeys(_scalar_classes(), expand_scalar),
         np.record: expand_scalar,
         **dict.fromkeys(_dtype_classes(), expand_dtype),
-        np.random.Generator: expand_generator,
-        np.random.RandomState: expand_random_state,
-        np.random.SeedSequence: expand_seed_sequence,
-        **dict.fromkeys(_bit_generators(), expand_bit_generator),
         np.ufunc: expand_ufunc,
         np.vectorize: expand_vectorize,
         type(np.sum): expand_array_function,

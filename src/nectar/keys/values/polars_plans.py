@@ -61,6 +61,9 @@ REFUSED_PLANS: Final = {
     "Sink": "it writes its result to a file",
     "SinkMultiple": "it writes its results to files",
     "SQL": "it holds a query text that may name files or the clock",
+    "Recursive": "it repeats a plan until nothing is left to do",
+    "WorkingTable": "it is inside a plan that is repeated until nothing is left to do",
+    "Resolver": "it calls Python code that may return any plan",
 }
 MAP_FUNCTIONS: Final = frozenset(
     ["RowIndex", "OpaquePython", "Explode", "Unpivot", "Rename", "Unnest", "Stats", "FillNan", "Hint"]

@@ -1,0 +1,64 @@
+"""Which expressions give each row a value by that row alone: tables can be cut anywhere and computed in parts."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+_LEAVES: Final = frozenset({"Column", "Literal"})
+_FUNCTIONS: Final = frozenset(
+    {"Abs", "Negate", "Pow", "Trigonometry", "Atan2", "Sign", "FillNull", "Clip", "Coalesce", "Log", "Log1p", "Exp",
+     "Round", "RoundSF", "Truncate", "Floor", "Ceil", "Bitwise", "AsStruct", "MaxHorizontal", "MinHorizontal",
+     "SumHorizontal", "MeanHorizontal", "Replace", "ReplaceStrict", "Business", "DecimalArith", "TruncArith", "Hash",
+     "StructExpr", "Boolean", "StringExpr", "TemporalExpr", "ListExpr", "Categorical"}
+)  # fmt: skip
+# Of the functions of booleans, those of one row; of the others, those that look at several.
+_OF_ONE_ROW: Final = frozenset(
+    {"IsNull", "IsNotNull", "IsFinite", "IsInfinite", "IsNan", "IsNotNan", "Not", "IsIn", "IsBetween", "AllHorizontal",
+     "AnyHorizontal", "IsClose"}
+)  # fmt: skip
+_OF_SEVERAL: Final = frozenset({"ConcatVertical", "MapFieldNames", "GetCategories", "MultipleFields"})
+_DEEPEST: Final = 200
+
+
+def is_elementwise(expression: Any, depth: int = 0) -> bool:
+    """Whether an expression, as Polars serialises it, has for each row a value that depends on that row alone."""
+    if not isinstance(expression, dict) or len(expression) != 1 or depth > _DEEPEST:
+        return False
+    ((kind, content),) = expression.items()
+    if kind in _LEAVES:
+        return kind != "Literal" or not _is_long(content)
+    if kind == "Alias":
+        return is_elementwise(content[0], depth + 1)
+    if kind == "Cast":
+        return is_elementwise(content["expr"], depth + 1)
+    if kind == "BinaryExpr":
+        return all(is_elementwise(content[side], depth + 1) for side in ("left", "right"))
+    if kind == "Ternary":
+        return all(is_elementwise(content[part], depth + 1) for part in ("predicate", "truthy", "falsy"))
+    if kind == "Function":
+        return _is_elementwise_function(content["function"]) and all(
+            is_elementwise(each, depth + 1) or _is_list_of_values(content["function"], at, each)
+            for at, each in enumerate(content["input"])
+        )
+    return False
+
+
+def _is_elementwise_function(function: Any) -> bool:
+    name, inner = next(iter(function.items())) if isinstance(function, dict) else (function, None)
+    if name not in _FUNCTIONS:
+        return False
+    which = next(iter(inner)) if isinstance(inner, dict) and inner else inner
+    if name == "Boolean":
+        return which in _OF_ONE_ROW
+    return which not in _OF_SEVERAL
+
+
+def _is_long(literal: Any) -> bool:
+    """Whether a literal is a column of values, which has a length of its own."""
+    return isinstance(literal, dict) and bool({"Series", "Range"} & set(literal))
+
+
+def _is_list_of_values(function: Any, at: int, argument: Any) -> bool:
+    """Whether an argument is what a value is looked for in: the same for every row."""
+    wanted = isinstance(function, dict) and isinstance(function.get("Boolean"), dict) and "IsIn" in function["Boolean"]
+    return wanted and at == 1 and isinstance(argument, dict) and set(argument) == {"Literal"}

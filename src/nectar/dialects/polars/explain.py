@@ -1,0 +1,231 @@
+"""What becomes of each part of a query, and why: before it runs, without running it.
+
+In: a lazy frame, or a query that is about to run. Out: a QueryExplanation. Looking counts as no use and no look-up.
+"""
+
+from __future__ import annotations
+
+import html
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import polars as pl
+
+from nectar.catalog.service import Catalog
+from nectar.dialects.polars.difference import Change, changes
+from nectar.dialects.polars.history import ProgramRecord, call_site, nearest, record_of, short
+from nectar.dialects.polars.keying import Keyed, keyed
+from nectar.dialects.polars.plan import Plan
+from nectar.dialects.polars.query import Query, too_large
+from nectar.dialects.polars.words import detail_of
+from nectar.errors import NectarError
+from nectar.model.entry import Entry
+from nectar.quantities import show_duration, show_size
+from nectar.rewrite.choose import Choice, choose, wanted
+from nectar.session import Session
+
+Becomes = Literal["reused", "kept", "computed", "not cached"]
+_log: Final = logging.getLogger("nectar.polars")
+_SHOWN_CHANGES: Final = 2
+_PATIENCE: Final = 1.0  # seconds
+_FIRST: Final = "it runs for the first time"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedPart:
+    """One step of a query.
+
+    depth: how far below the result. becomes: "kept" means that it is computed and kept on the way to the result.
+    note: why. saved: seconds that reusing it saves.
+    """
+
+    depth: int
+    text: str
+    detail: str
+    becomes: Becomes
+    note: str = ""
+    saved: float = 0.0
+
+    def __str__(self) -> str:
+        head = f"{'  ' * self.depth}{self.text}" + (f" [{self.detail}]" if self.detail else "")
+        return f"{head}: {self.becomes}" + (f" ({self.note})" if self.note else "")
+
+
+@dataclass(frozen=True, slots=True)
+class QueryExplanation:
+    """What becomes of a query. Its text is a tree, the result first; parts that are not needed are left out."""
+
+    parts: tuple[PlannedPart, ...]
+    reason: str = ""
+
+    @property
+    def seconds_saved(self) -> float:
+        """How long the parts that are reused took when they were computed."""
+        return sum(part.saved for part in self.parts)
+
+    def __str__(self) -> str:
+        reused = sum(part.becomes == "reused" for part in self.parts)
+        if not reused:
+            head = f"nothing of it is known: {self.reason}" if self.reason else "nothing of it is known"
+        elif self.parts[0].becomes == "reused":
+            head = f"all of it is known: about {show_duration(self.seconds_saved)} saved"
+        else:
+            known = (
+                f"{reused} part{'s' if reused > 1 else ''} of it known: about {show_duration(self.seconds_saved)} saved"
+            )
+            head = f"{known}; the rest is computed: {self.reason}" if self.reason else known
+        return "\n".join([head, *map(str, self.parts)])
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+def explained(session: Session, frame: pl.LazyFrame) -> QueryExplanation:
+    """What would become of a query if it ran now; nothing is run."""
+    catalog = session.catalog
+    if catalog is None:
+        return uncacheable("the catalog cannot be used")
+    if why_not := too_large(frame):
+        return uncacheable(why_not)
+    try:
+        found = keyed(Plan.of(frame), session.inputs)
+    except NectarError as error:
+        return uncacheable(str(error))
+    return explanation(catalog, found, _planned(session, catalog, found), call_site(), session.clock.now())
+
+
+def uncacheable(reason: str) -> QueryExplanation:
+    """Of a query that runs as it is."""
+    return QueryExplanation((PlannedPart(0, "query", "", "not cached", reason),), reason)
+
+
+def _planned(session: Session, catalog: Catalog, found: Keyed) -> Choice:
+    program = found.program
+    asked = [] if session.settings.refresh else wanted(program)
+    known = catalog.index.lookup([key for number in asked for key in program.nodes[number].keys])
+    entries = {
+        number: entry
+        for number in asked
+        if (entry := next((known[key] for key in program.nodes[number].keys if key in known), None)) is not None
+    }
+    counts = catalog.index.lookups([program.nodes[number].program for number in asked])
+    return choose(program, entries, {number: counts.get(program.nodes[number].program, 0) for number in asked})
+
+
+# for those who want to see every query that runs
+
+watchers: Final[list[Callable[[QueryExplanation], None]]] = []
+
+
+def tell_watchers(query: Query | str) -> None:
+    """Everybody who watches gets the explanation of a query that is about to run, which runs whatever goes wrong."""
+    try:
+        if isinstance(query, str):
+            found = uncacheable(query)
+        else:
+            found = explanation(query.catalog, query.keyed, query.choice, call_site(), query.began)
+        for watcher in watchers:
+            watcher(found)
+    except Exception:
+        _log.exception("a query could not be explained")
+
+
+# reasons
+
+
+def why_missed(session: Session, found: Keyed, site: str, began: float) -> Callable[[], str]:
+    """Tells, when it is asked, why the result of a query was not known. It holds no results."""
+
+    def reason() -> str:
+        root = found.program.nodes[-1]
+        if root.refusal:
+            return root.refusal
+        if session.settings.refresh:
+            return "asked for anew"
+        try:
+            session.settle(_PATIENCE)  # queries that ran just before go on record in the background
+            with session.looking() as catalog:
+                return "" if catalog is None else _told(catalog, found, *_compared(catalog, found, site, began), began)
+        except Exception as error:  # a report must not fail for want of words
+            return f"the reason cannot be told: {type(error).__name__}: {error}"
+
+    return reason
+
+
+def _compared(catalog: Catalog, found: Keyed, site: str, began: float) -> tuple[ProgramRecord | None, list[Change]]:
+    """The nearest earlier query, and what changed since."""
+    current = record_of(found, site, began)
+    before = nearest(catalog, current)
+    return before, [] if before is None else changes(before, current)
+
+
+def _told(catalog: Catalog, found: Keyed, before: ProgramRecord | None, since: Sequence[Change], began: float) -> str:
+    root = found.program.nodes[-1]
+    if before is None:
+        others = [each for each in catalog.inquire([root.program])[root.program] if each.created < began]
+        return "it is known for other content of its files, not for this" if others else _FIRST
+    if not since:
+        return "it has run before, but its result was not kept, or has been deleted since"
+    more = len(since) - _SHOWN_CHANGES
+    shown = "; ".join(change.what for change in since[:_SHOWN_CHANGES])
+    return f"{shown} (and {more} more)" if more > 0 else shown
+
+
+# the tree
+
+
+def explanation(catalog: Catalog, found: Keyed, choice: Choice, site: str, now: float) -> QueryExplanation:
+    """What becomes of a query, as it was decided."""
+    program = found.program
+    if program.root in choice.hits:
+        before, since = None, list[Change]()
+    else:
+        before, since = _compared(catalog, found, site, now)
+    told = {change.at: change.what for change in reversed(since)}
+    known_before = set() if before is None else {key for step in before.steps for key in step.keys}
+    parts = tuple(
+        _part(found, choice, number, depth, again, told, known_before)
+        for number, depth, again in _visible(found, choice)
+    )
+    root = program.nodes[-1]
+    reason = "" if program.root in choice.hits else root.refusal or _told(catalog, found, before, since, now)
+    return QueryExplanation(parts, reason)
+
+
+def _visible(found: Keyed, choice: Choice) -> Iterator[tuple[int, int, bool]]:
+    """Nodes from the root downwards, as far as they are needed, with their depths; and whether one was there before."""
+    seen: set[int] = set()
+    pending = [(found.program.root, 0)]
+    while pending:
+        number, depth = pending.pop()
+        again = number in seen
+        yield number, depth, again
+        if again or number in choice.hits:
+            continue
+        seen.add(number)
+        pending.extend((source, depth + 1) for source in reversed(found.program.nodes[number].inputs))
+
+
+def _part(
+    found: Keyed, choice: Choice, number: int, depth: int, again: bool, told: Mapping[int, str], known: set[str]
+) -> PlannedPart:
+    node = found.program.nodes[number]
+    detail = detail_of(found.plan.steps[found.step_of[number]])
+    entry = choice.hits.get(number)
+    if entry is not None:
+        return PlannedPart(depth, node.text, detail, "reused", _of_entry(entry), 0.0 if again else entry.seconds)
+    if node.refusal:
+        return PlannedPart(depth, node.text, detail, "not cached", "see above" if again else node.refusal)
+    becomes: Becomes = "kept" if number in choice.keep else "computed"
+    if again:
+        return PlannedPart(depth, node.text, detail, becomes, "see above")
+    note = told.get(number, "").removeprefix(f"{node.text}: ")
+    if not note and not node.is_input and not known.isdisjoint(map(short, node.keys)):
+        note = "done before, but not kept"
+    return PlannedPart(depth, node.text, detail, becomes, note)
+
+
+def _of_entry(entry: Entry) -> str:
+    return f"{entry.rows:,} rows, {show_size(entry.size)}, took {show_duration(entry.seconds)}"

@@ -1,0 +1,232 @@
+"""Aggregates of growing streams: what was aggregated before is merged with what is new.
+
+In: a group-by over rows of one stream of files. Out: its result, made from states (aggregates.py) of runs of the
+stream: those that are known, and one computed for each gap. Law: the result is what the group-by over all files would
+have given, in names, types and values, but for the last bits of floats; if that is not certain, nothing is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import polars as pl
+
+from nectar.catalog.service import Catalog
+from nectar.dialects.polars.aggregates import States, expression_of, finished
+from nectar.dialects.polars.elementwise import is_elementwise
+from nectar.dialects.polars.keying import Keyed
+from nectar.dialects.polars.plan import Plan, Step
+from nectar.dialects.polars.scans import segment
+from nectar.errors import EnvironmentFailure
+from nectar.keys.expansion import joined
+from nectar.keys.scheme import digest_of
+from nectar.model.entry import Entry, Span
+from nectar.rewrite.segments import Gap, Run, cover
+from nectar.store.inputs.identity import Identity
+from nectar.store.read import Result
+
+_ROW_WISE: Final = frozenset({"Filter", "Select", "HStack"})
+
+
+@dataclass(frozen=True, slots=True)
+class Growing:
+    """A group-by that can be computed in parts.
+
+    node, step: the group-by. scan: the step that reads the stream. program: fingerprint of the computation of a state.
+    """
+
+    node: int
+    step: int
+    scan: int
+    program: bytes
+    keys: tuple[pl.Expr, ...]
+    states: States
+    finishing: tuple[pl.Expr, ...]
+    ordered: bool
+    identities: tuple[Identity, ...]
+    files: tuple[str, ...]
+    schema: pl.Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A state to be kept: of which run, and what it took."""
+
+    start: int
+    end: int
+    frame: pl.DataFrame
+    seconds: float
+
+
+def growing(keyed: Keyed, node: int, exact_floats: bool) -> Growing | str:
+    """A node as a group-by that can be computed in parts, or why it cannot."""
+    number = keyed.step_of[node]
+    step = keyed.plan.steps[number]
+    if step.kind != "GroupBy" or keyed.program.nodes[node].refusal:
+        return "it is no group-by"
+    options = step.body["options"]
+    if step.body["apply"] is not None or any(options.get(name) for name in ("dynamic", "rolling", "slice")):
+        return "its groups are windows, or are handed to a function"
+    if not all(map(is_elementwise, step.body["keys"])) or step.body.get("predicates"):
+        return "what it groups by is not computed row by row"
+    scan = _stream_below(keyed.plan, step)
+    if isinstance(scan, str):
+        return scan
+    return _taken_apart(keyed, node, number, step, scan, exact_floats)
+
+
+def _stream_below(plan: Plan, step: Step) -> int | str:
+    """The scan that a step reads through nothing but row-wise steps."""
+    (number,) = step.inputs
+    while (below := plan.steps[number]).kind in _ROW_WISE:
+        expressions = below.body.get("expr") or below.body.get("exprs") or [below.body.get("predicate")]
+        if not all(map(is_elementwise, expressions)):
+            return f"{below.kind.lower()} below it looks at several rows at once"
+        (number,) = below.inputs
+    return number if below.kind == "Scan" else f"{below.kind.lower()} below it is not computed row by row"
+
+
+def _taken_apart(keyed: Keyed, node: int, number: int, step: Step, scan: int, exact_floats: bool) -> Growing | str:
+    states = States()
+    finishing = [finished(aggregate, states) for aggregate in step.body["aggs"]]
+    if any(each is None for each in finishing):
+        return "one of its aggregates cannot be merged"
+    found = next(((source, each) for at, source, each in keyed.sources if at == scan), None)
+    if found is None:
+        return "its stream is not known by its files"
+    source, identities = found
+    keys = tuple(map(expression_of, step.body["keys"]))
+    below = keyed.program.nodes[keyed.node_of[step.inputs[0]]]
+    program = digest_of(joined("state", keyed.program.nodes[node].program, below.program))
+    made = Growing(
+        node, number, scan, program, keys, states, tuple(each for each in finishing if each is not None),
+        bool(step.body["maintain_order"]), identities, source.files, pl.Schema(),
+    )  # fmt: skip
+    schema = keyed.plan.frame(number).collect_schema()
+    return _checked(keyed.plan, made, schema, exact_floats)
+
+
+def _checked(plan: Plan, made: Growing, schema: pl.Schema, exact_floats: bool) -> Growing | str:
+    """The same, once it is certain that merging gives the very columns that grouping gives."""
+    if segment(plan, made.scan, made.files[:1]) is None:
+        return "its files cannot be read one by one"
+    empty = _state_plan(plan, made, made.files)
+    if empty is None:
+        return "its files cannot be read one by one"
+    types = empty.collect_schema()
+    if exact_floats and any(types[name].is_float() for name in made.states.sums):
+        return "sums of floats depend on how a stream is cut, and exact_floats is set"
+    merged = _merged(made, [pl.DataFrame(schema=types)]).collect_schema()
+    if list(merged) != list(schema):
+        return "merging would give other columns"
+    casts = [name for name in schema if merged[name] != schema[name]]
+    if any(not (merged[name].is_float() and schema[name].is_float()) for name in casts):
+        return "merging would give other types"
+    return _with(made, schema)
+
+
+def _with(made: Growing, schema: pl.Schema) -> Growing:
+    finishing = tuple(
+        each.cast(schema[each.meta.output_name()]) if schema[each.meta.output_name()].is_float() else each
+        for each in made.finishing
+    )
+    return Growing(
+        made.node, made.step, made.scan, made.program, made.keys, made.states, finishing, made.ordered,
+        made.identities, made.files, schema,
+    )  # fmt: skip
+
+
+def key_of(made: Growing, start: int, end: int, which: int = 0) -> bytes:
+    """The key of the state of a run. which: 0 by the best names of its files, -1 by the last."""
+    names = b"".join(identity.names[which] for identity in made.identities[start:end])
+    return digest_of(joined("state of", made.program, names))
+
+
+def known_runs(made: Growing, entries: Sequence[Entry]) -> list[Run[Entry]]:
+    """The entries that are states of runs of this stream: found by their first files, proven by their keys."""
+    at: dict[bytes, list[int]] = {}
+    for number, identity in enumerate(made.identities):
+        for name in identity.names:
+            at.setdefault(name, []).append(number)
+    runs = []
+    for entry in entries:
+        if not entry.spans:
+            continue
+        span = entry.spans[0]
+        for start in at.get(span.first, ()):
+            end = start + span.count
+            if end <= len(made.identities) and entry.key in {key_of(made, start, end, which) for which in (0, -1)}:
+                runs.append(Run(start, end, float(span.count), entry))
+    return runs
+
+
+def advance(
+    made: Growing, plan: Plan, catalog: Catalog, run: Callable[[pl.LazyFrame], tuple[pl.DataFrame, float]]
+) -> tuple[pl.DataFrame, list[Entry], list[Piece]] | None:
+    """The result, the entries it was made from, and new states to be kept; None if it is to be computed as a whole."""
+    entries = catalog.inquire([made.program])[made.program]
+    runs = known_runs(made, entries)
+    # States are known, but none of a run of this stream: it has lost its head. States of single files outlive that.
+    window = bool(entries) and not runs
+    pieces = cover(len(made.files), runs)
+    frames: list[pl.DataFrame] = []
+    used: list[Entry] = []
+    new: list[Piece] = []
+    for piece in pieces:
+        if isinstance(piece, Gap):
+            for start, end in _cuts(piece, window):
+                frame = _state_plan(plan, made, made.files[start:end])
+                if frame is None:
+                    return None
+                state, seconds = run(frame)
+                new.append(Piece(start, end, state, seconds))
+                frames.append(state)
+            continue
+        state_known = _opened(catalog, piece.what)
+        if state_known is None:
+            return None
+        frames.append(state_known)
+        used.append(piece.what)
+    return run(_merged(made, frames))[0], used, new
+
+
+def _cuts(gap: Gap, window: bool) -> list[tuple[int, int]]:
+    return [(at, at + 1) for at in range(gap.start, gap.end)] if window else [(gap.start, gap.end)]
+
+
+def _opened(catalog: Catalog, entry: Entry) -> pl.DataFrame | None:
+    try:
+        opened = catalog.open(entry)
+        return opened.to_polars() if isinstance(opened, Result) else None
+    except EnvironmentFailure:
+        return None
+
+
+def _state_plan(plan: Plan, made: Growing, files: Sequence[str]) -> pl.LazyFrame | None:
+    """The plan that makes the state of some files of the stream."""
+    scan = segment(plan, made.scan, files)
+    if scan is None:
+        return None
+    (below,) = plan.steps[made.step].inputs
+    rows = scan if below == made.scan else plan.frame(below, {made.scan: scan})
+    return rows.group_by(*made.keys, maintain_order=made.ordered).agg(*made.states.made)
+
+
+def _merged(made: Growing, states: Sequence[pl.DataFrame]) -> pl.LazyFrame:
+    names = [key.meta.output_name() for key in made.keys]
+    together = pl.concat([state.lazy() for state in states]) if len(states) > 1 else states[0].lazy()
+    if len(states) > 1:
+        together = together.group_by(*names, maintain_order=made.ordered).agg(*made.states.merged)
+    return together.select(*names, *made.finishing)
+
+
+def span_of(made: Growing, start: int, end: int) -> Span:
+    """How the run of a state is found again."""
+    return Span(made.identities[start].names[0], made.identities[end - 1].names[0], end - start)
+
+
+def describe(made: Growing | str) -> Any:
+    """For explanations: why a node is not incremental; empty if it is."""
+    return made if isinstance(made, str) else ""

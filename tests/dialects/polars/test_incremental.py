@@ -1,0 +1,192 @@
+"""Group-bys over growing streams: states of parts are merged, and the answer is that of plain Polars."""
+
+import os
+import random
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+
+import nectar
+from nectar import session
+from nectar.dialects.polars import incremental
+from nectar.dialects.polars import query as query_module
+
+AGGREGATES = {
+    "sum": pl.col("v").sum(), "len": pl.len(), "count": pl.col("v").count().alias("c"), "min": pl.col("v").min(),
+    "max of floats": pl.col("f").max(), "mean": pl.col("v").mean(), "mean of floats": pl.col("f").mean(),
+    "sum of floats": pl.col("f").sum(), "sum of booleans": pl.col("b").sum(), "any": pl.col("b").any(),
+    "all": pl.col("b").all(), "null_count": pl.col("v").null_count(), "first": pl.col("s").first(),
+    "last": pl.col("v").last(), "ratio": (pl.col("v").sum() / pl.len()).alias("r"),
+    "filtered": pl.col("v").filter(pl.col("b")).sum(), "mean of filtered": pl.col("v").filter(pl.col("b")).mean(),
+    "finished": pl.col("v").sum().cast(pl.Float32).round(1),
+    "chosen": pl.when(pl.col("v").sum() > 300).then(pl.len()).otherwise(0).alias("w"),
+    "of an expression": (pl.col("v") * 2 + 1).max().alias("e"), "max of texts": pl.col("s").max(),
+    "max of days": pl.col("d").max(), "decimals": pl.col("m").sum(), "small": pl.col("u").sum(),
+}  # fmt: skip
+NOT_MERGED = {
+    "std": pl.col("v").std(), "n_unique": pl.col("v").n_unique(), "median": pl.col("v").median(),
+    "list": pl.col("v"), "sorted first": pl.col("v").sort().first(), "all columns": pl.all().max(),
+    "filtered first": pl.col("v").filter(pl.col("b")).first(), "distinct": pl.col("v").unique().sum(),
+}  # fmt: skip
+
+
+def rows(seed, count=40):
+    draw = random.Random(seed)
+    pick = lambda *values: [draw.choice(values) for _ in range(count)]
+    return pl.DataFrame(
+        {
+            "k": pick("a", "b", "c", None), "j": pick(1, 2), "v": pick(None, 1, 2, 250, -7), "s": pick("x", "y", None),
+            "f": pick(None, 1.5, float("nan"), -2.25, 1e6), "b": pick(True, False, None), "u": pick(1, 255, None),
+            "d": pl.Series(pick(1, 100, None)).cast(pl.Int32).cast(pl.Date),
+            "m": pl.Series(pick(1, 2, None)).cast(pl.Decimal(10, 2)),
+        },
+        schema_overrides={"v": pl.Int16, "u": pl.UInt8},
+    )  # fmt: skip
+
+
+class Days:
+    """A folder to which days come, and from which they go."""
+
+    def __init__(self, folder, form="parquet"):
+        self.folder, self.form, self.next, self.seed = folder, form, 0, 0
+        folder.mkdir()
+
+    def come(self, count=40):
+        self.seed += 1
+        path = self.folder / f"{self.next:03}.{self.form}"
+        getattr(rows(self.seed, count), f"write_{self.form}")(path)
+        os.utime(path, (1_000_000_000 + self.seed, 1_000_000_000 + self.seed))
+        self.next += 1
+
+    def go(self):
+        sorted(self.folder.iterdir())[0].unlink()
+
+    def rewrite(self):
+        self.next -= 1
+        self.come()
+
+    def scan(self):
+        return getattr(pl, f"scan_{self.form}")(f"{self.folder}/*.{self.form}")
+
+
+def checked(query, order=False):
+    """The answer under Nectar, which is that of plain Polars; and how many rows were read to get it."""
+    nectar_answer = query().collect()
+    session.current().settle()
+    with nectar.reuse(off=True):
+        plain = query().collect()
+    assert_frame_equal(nectar_answer, plain, check_row_order=order, rel_tol=1e-9, abs_tol=1e-9)
+
+
+@pytest.fixture(autouse=True)
+def _session(enabled):
+    """Nectar is on."""
+
+
+@pytest.fixture
+def states(monkeypatch):
+    """For each group-by that was made from states, how many files those computed anew were of."""
+    found = []
+
+    def advance(*args):
+        done = incremental.advance(*args)
+        found.append([piece.end - piece.start for piece in done[2]])
+        return done
+
+    monkeypatch.setattr(query_module, "advance", advance)
+    return lambda: [found.pop(0) for _ in range(len(found))]
+
+
+@pytest.mark.parametrize("name", AGGREGATES)
+def test_every_aggregate_of_a_growing_stream(tmp_path, name, states):
+    days = Days(tmp_path / "days")
+    query = lambda: days.scan().filter(pl.col("j") < 3).group_by("k", "j").agg(AGGREGATES[name])
+    for _ in range(4):
+        days.come()
+        checked(query)
+    assert states() == [[2], [1], [1]], "first as a whole; the second run shows the pattern; then each day alone"
+
+
+@pytest.mark.parametrize("name", NOT_MERGED)
+def test_other_aggregates_are_computed_as_a_whole(tmp_path, name, states):
+    days = Days(tmp_path / "days")
+    for _ in range(3):
+        days.come()
+        checked(lambda: days.scan().group_by("j").agg(NOT_MERGED[name]))
+    assert states() == []
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv", "ndjson", "ipc"])
+def test_every_format(tmp_path, form):
+    days = Days(tmp_path / "days", form)
+    for _ in range(4):
+        days.come()
+        checked(lambda: days.scan().group_by("k").agg(pl.col("v").sum(), pl.col("f").mean(), pl.len()))
+
+
+def test_order_is_kept_where_it_is_promised(tmp_path):
+    days = Days(tmp_path / "days")
+    for _ in range(4):
+        days.come()
+        checked(lambda: days.scan().group_by("k", "s", maintain_order=True).agg(pl.col("v").sum()), order=True)
+
+
+def test_a_window_that_moves(tmp_path, states):
+    days = Days(tmp_path / "days")
+    for _ in range(5):
+        days.come()
+    for _ in range(5):
+        checked(lambda: days.scan().group_by("k").agg(pl.col("v").sum(), pl.len()))
+        days.come()
+        days.go()
+    assert states() == [[5], [1, 1, 1, 1, 1], [1], [1]], "once heads are lost, each day has a state of its own"
+
+
+def test_histories_branch(tmp_path, states):
+    days = Days(tmp_path / "days")
+    query = lambda: days.scan().group_by("k").agg(pl.col("v").sum())
+    for _ in range(3):
+        days.come()
+        checked(query)
+    days.rewrite()
+    checked(query)
+    assert states() == [[2], [1], [1]], "the last day became another; the days before it are known"
+
+
+def test_what_stands_above_goes_on(tmp_path):
+    days = Days(tmp_path / "days")
+    for _ in range(4):
+        days.come()
+        checked(
+            lambda: days.scan().with_columns(w=pl.col("v") * 2).group_by("k").agg(pl.col("w").sum(), pl.len())
+            .filter(pl.col("len") > 1).sort("k").with_columns(share=pl.col("w") / pl.col("w").sum()).head(3),
+            order=True,
+        )  # fmt: skip
+
+
+def test_exact_floats_forbids_merging_them(tmp_path, states):
+    days = Days(tmp_path / "days")
+    with nectar.reuse(home=tmp_path / "exact", exact_floats=True):
+        for _ in range(3):
+            days.come()
+            checked(lambda: days.scan().group_by("k").agg(pl.col("f").sum()))
+    assert states() == []
+
+
+@settings(deadline=None)
+@given(history=st.lists(st.sampled_from(["come", "come", "go", "rewrite", "run"]), min_size=3, max_size=9),
+       some=st.lists(st.sampled_from(sorted(AGGREGATES)), min_size=1, max_size=4, unique=True))  # fmt: skip
+def test_any_history(tmp_path_factory, history, some):
+    folder = tmp_path_factory.mktemp("history")
+    days = Days(folder / "days")
+    days.come()
+    aggregates = [AGGREGATES[name].alias(f"a{at}") for at, name in enumerate(some)]
+    with nectar.reuse(home=folder / "home"):
+        for event in [*history, "run"]:
+            if event == "run":
+                checked(lambda: days.scan().group_by("k").agg(*aggregates))
+            elif event == "come" or len(list(days.folder.iterdir())) > 1:
+                getattr(days, event)()

@@ -1,0 +1,191 @@
+"""Random Polars programs under Nectar: the answer, its types and its order are those of plain Polars, whatever is known.
+
+Each program runs plainly, cold, warm, with some results evicted, beside a program that shares its beginning, and after
+a file was rewritten; in the end many of them run once more in another process. Parts are kept as often as possible.
+300 programs by default, 5,000 in `make test-deep`.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.properties import polars_programs as programs
+
+import nectar
+from nectar import session as sessions
+from nectar.rewrite import choose
+
+DEEP = os.environ.get("NECTAR_TEST_PROFILE") == "deep"
+PROGRAMS = 5000 if DEEP else 300
+ENGINES = ("auto", "in-memory", "streaming")
+ELSEWHERE = 400  # programs that another process runs again, at most
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # of Polars: random programs do what nobody should
+
+
+class World:
+    """Files, a store that all programs share, and what has been run."""
+
+    def __init__(self, folder: Path) -> None:
+        self.files, self.home = folder / "files", folder / "home"
+        programs.write_files(self.files)
+        self.ran: list[tuple[bytes, str]] = []
+        self.counts: Counter[str] = Counter()
+        self.report = nectar.last_run()
+
+    def check(self, frame: programs.Frame, engine: str, what: str) -> None:
+        """Runs a program plainly and under Nectar, and compares."""
+        expected = plainly(frame, engine)
+        self.report.parts.clear()
+        found, report = answered(frame, engine), self.report
+        assert same(found, expected), f"{what}, {engine}:\n{_shown(frame)}\n{_difference(found, expected)}"
+        self.counts[what] += 1
+        self.counts[f"{what}, some reused"] += bool(report.reused)
+        self.counts[f"{what}, all reused"] += bool(report.parts) and not report.computed
+
+    def evict(self, random: Random) -> None:
+        """About half of the results are gone."""
+        session = sessions.current()
+        assert session is not None and session.catalog is not None
+        keys = [entry.key for entry in session.catalog.index.entries() if random.random() < 0.5]
+        session.catalog.index.evict(keys, session.clock.now() + 10**6)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    made = World(tmp_path_factory.mktemp("polars"))
+    looked_up, choose.LOOKED_UP = choose.LOOKED_UP, 0
+    with nectar.reuse(home=made.home, reserve=0) as made.report:
+        yield made
+    choose.LOOKED_UP = looked_up
+
+
+def plainly(frame: programs.Frame, engine: str) -> Any:
+    return answered(frame, nectar.PolarsEngine(engine).inner)
+
+
+def answered(frame: programs.Frame, engine: Any) -> Any:
+    """The answer, or the error."""
+    try:
+        return programs.answer_of(frame.make().collect(engine=engine), frame.ordered)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, TypeError, ValueError) as error:
+        return error
+
+
+def same(found: Any, expected: Any) -> bool:
+    if isinstance(expected, BaseException):
+        return type(found) is type(expected)
+    return bool(found == expected)
+
+
+def _shown(frame: programs.Frame) -> str:
+    return frame.make().explain(optimized=False)
+
+
+def _difference(found: Any, expected: Any) -> str:
+    if not (isinstance(found, tuple) and isinstance(expected, tuple)):
+        return f"{found!r}\n  instead of\n{expected!r}"
+    for one, other in zip(found, expected, strict=True):
+        if one != other and isinstance(one, tuple) and len(one) == len(other):
+            return "\n".join(f"{a}\n  instead of\n{b}" for a, b in zip(one, other, strict=True) if a != b)[:2000]
+        if one != other:
+            return f"{one}\n  instead of\n{other}"
+    return "equal"
+
+
+def built(data: bytes, files: Path) -> programs.Frame | None:
+    """The program, if Polars accepts it."""
+    try:
+        return programs.program(data, files)
+    except pl.exceptions.PolarsError:
+        return None
+
+
+@settings(max_examples=PROGRAMS, suppress_health_check=list(HealthCheck))
+@given(data=st.binary(min_size=80, max_size=120), engine=st.sampled_from(ENGINES), choice=st.integers(0, 2**16))
+def test_answers_are_those_of_plain_polars(world: World, data: bytes, engine: str, choice: int) -> None:
+    frame = built(data, world.files)
+    if frame is None:
+        return
+    session = sessions.current()
+    assert session is not None
+    random = Random(choice)
+    world.check(frame, engine, "cold")
+    session.settle()
+    world.check(frame, engine, "warm")
+    world.evict(random)
+    world.check(frame, engine, "evicted")
+    related = built(data[:14] + random.randbytes(80), world.files)
+    if related is not None:
+        world.check(related, engine, "related")
+        world.check(related, random.choice(ENGINES), "related again")
+    if random.random() < 0.15:
+        kind, number = random.choice(programs.KINDS), random.randrange(programs.FILES)
+        programs.write_file(world.files, kind, number, 1 + random.randrange(3))
+        try:
+            world.check(frame, engine, "rewritten")
+        finally:
+            programs.write_file(world.files, kind, number, 0)
+        world.check(frame, engine, "restored")
+    world.ran.append((data, engine))
+
+
+def test_much_was_reused(world: World) -> None:
+    """Otherwise the test above says nothing."""
+    if world.counts["warm"] < 100:
+        pytest.skip("the programs were run by another worker, or not at all")
+    counts = world.counts
+    assert counts["warm, all reused"] > 0.7 * counts["warm"], counts
+    assert counts["related, some reused"] > 0.1 * counts["related"], counts
+    assert counts["evicted, some reused"] > 0.3 * counts["evicted"], counts
+
+
+def test_another_process_gets_the_same_answers(world: World, tmp_path: Path) -> None:
+    session = sessions.current()
+    assert session is not None
+    if not world.ran:
+        pytest.skip("the programs were run by another worker, or not at all")
+    session.settle()
+    sample = Random(0).sample(world.ran, min(ELSEWHERE, len(world.ran)))
+    tapes = tmp_path / "tapes"
+    tapes.write_text("\n".join(f"{data.hex()} {engine}" for data, engine in sample))
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": "3"}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "tests.properties.test_polars_programs", str(tapes), str(world.files),
+         str(world.home)],
+        cwd=Path(__file__).parents[2], env=environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    ran, reused = map(int, done.stdout.split()[-2:])
+    assert ran == len(sample)
+    assert reused > 0.3 * ran
+
+
+def _elsewhere(tapes: Path, files: Path, home: Path) -> None:
+    """What the other process does: how many programs it ran, and of how many something was known."""
+    ran = reused = 0
+    with nectar.reuse(home=home, reserve=0) as report:
+        for line in tapes.read_text().splitlines():
+            data, engine = line.split()
+            frame = programs.program(bytes.fromhex(data), files)
+            expected = plainly(frame, engine)
+            found = answered(frame, engine)
+            assert same(found, expected), f"{_shown(frame)}\n{_difference(found, expected)}"
+            ran, reused = ran + 1, reused + bool(report.reused)
+            report.parts.clear()
+    print(ran, reused)
+
+
+if __name__ == "__main__":
+    _elsewhere(*map(Path, sys.argv[1:]))
