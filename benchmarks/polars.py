@@ -1,6 +1,6 @@
 """What Polars programs gain and lose under Nectar, beside plain Polars and what people do by hand.
 
-    python benchmarks/polars.py [--quick] [--scale 1] [--rounds 4] [--documents-mb 1000] [--objects 5000000] [--runs 3]
+    python benchmarks/polars.py [--quick] [--scale 1] [--rounds 3] [--documents-mb 1000] [--objects 3000000] [--runs 2]
                                 [--only overhead words debugging] [--folder WHERE]
 
 Prints tables for people, then one line of JSON with the figures. Each part is measured in processes of its own and
@@ -37,7 +37,7 @@ class Sizes:
     runs: int
 
 
-FULL = Sizes(scale=1, rounds=4, documents=1000, objects=5_000_000, runs=3)
+FULL = Sizes(scale=1, rounds=3, documents=1000, objects=3_000_000, runs=2)
 QUICK = Sizes(scale=0.1, rounds=2, documents=60, objects=300_000, runs=1)
 
 
@@ -58,7 +58,9 @@ def measure(sizes: Sizes, only: list[str], where: Path | None) -> tuple[Report, 
         for name, arguments in parts(sizes, folder).items():
             if name in only:
                 begun = perf_counter()
-                report.take(_run(name, arguments))
+                found = Report.read(_run(name, arguments))
+                found.show()
+                report.join(found)
                 about[f"seconds_for_{name}"] = round(perf_counter() - begun, 1)
                 shutil.rmtree(arguments[-1], ignore_errors=True)
     finally:
@@ -95,7 +97,6 @@ def main() -> None:
     given = {name: getattr(chosen, name) for name in Sizes.__slots__}
     sizes = Sizes(**{name: getattr(usual, name) if value is None else value for name, value in given.items()})
     report, about = measure(sizes, chosen.only, chosen.folder)
-    report.show()
     loads = f"load {about['load_before']} before and {about['load_after']} after"
     print(f"{about['cores']} cores, {loads}. Of those compared only Nectar notices changed code and changed files.")
     print(json.dumps(json.loads(report.as_json()) | about))

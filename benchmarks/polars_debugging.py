@@ -17,12 +17,12 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter
 
+import polars as pl
 from benchmarks.polars_report import Report
 from benchmarks.programs import lenses
 from polars.testing import assert_frame_equal
 
 import nectar
-import polars as pl
 from nectar.session import current
 
 PAPER = {1: 0, 2: 58, 3: 71, 4: 88}  # percent saved

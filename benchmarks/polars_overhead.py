@@ -3,7 +3,8 @@
     python -m benchmarks.polars_overhead TABLES SCALE ROUNDS FOLDER
 
 Every query runs in turn as plain Polars and under Nectar with an empty store; who is first changes from round to round.
-The process is warm: modules are loaded, the catalog is open. At scale 1 the answers are compared with those that the
+The process is warm: modules are loaded, the catalog is open. How long an engine takes varies by more than what is
+measured here, so the time spent in Nectar's own functions is told too. At scale 1 the answers are compared with those that the
 specification prints. The last line is the report.
 """
 
@@ -179,17 +180,22 @@ def watched(watch: Stopwatch) -> Iterator[None]:
             setattr(owner, name, raw)
 
 
-def profile(queries: Sequence[Make], folder: Path, warmer: Make) -> dict[str, float]:
-    """Milliseconds of each stage, means over all queries."""
-    watch = Stopwatch()
-    with empty_store(folder, warmer), watched(watch):
-        for query in queries:
-            query().collect()
-            settle()
-    return {stage: watch.seconds.get(stage, 0.0) / len(queries) * 1e3 for stage, _, _ in STAGES}
+def profile(queries: Sequence[Make], rounds: int, folder: Path, warmer: Make) -> list[dict[str, float]]:
+    """For each query the milliseconds of each stage: those of the round that took least."""
+    best: list[dict[str, float]] = [{} for _ in queries]
+    for number in range(rounds):
+        with empty_store(folder / f"profile{number}", warmer):
+            for at, query in enumerate(queries):
+                watch = Stopwatch()
+                with watched(watch):
+                    query().collect()
+                    settle()
+                if not best[at] or sum(watch.seconds.values()) < sum(best[at].values()):
+                    best[at] = watch.seconds
+    return [{stage: seconds * 1e3 for stage, seconds in found.items()} for found in best]
 
 
-def tell(report: Report, kind: str, words: str, times: Sequence[Times], stages: dict[str, float]) -> None:
+def tell(report: Report, kind: str, words: str, times: Sequence[Times], stages: Sequence[dict[str, float]]) -> None:
     extra, kept = [each.extra * 1e3 for each in times], [each.extra_until_kept * 1e3 for each in times]
     plain, ours = sum(min(each.plain) for each in times), sum(min(each.ours) for each in times)
     report.begin(f"Overhead, nothing to reuse, results kept: {words}")
@@ -201,9 +207,13 @@ def tell(report: Report, kind: str, words: str, times: Sequence[Times], stages: 
     cheap = sum(each.is_cheap for each in times)
     report.add(f"{kind}_within_aim", f"queries within 1 % + 5 ms, of {len(times)}", cheap, "")
     report.add(f"{kind}_until_kept_ms", "extra time of a query, until its result is kept", kept, "ms")
-    for stage, spent in stages.items():
+    own = [sum(found.values()) for found in stages]
+    report.add(f"{kind}_own_ms", "time of a query spent in Nectar itself", own, "ms", "1 % + 5 ms")
+    few = sum(spent <= min(each.plain) * 10 + 5 for spent, each in zip(own, times, strict=True))
+    report.add(f"{kind}_own_within_aim", f"queries for which that is within 1 % + 5 ms, of {len(times)}", few, "")
+    for stage, _, _ in STAGES:
         name = stage.replace(" ", "_").replace(",", "")
-        report.add(f"{kind}_{name}_ms", f"  mean of a query: {stage}", spent, "ms")
+        report.add(f"{kind}_{name}_ms", f"  of that: {stage}", [found.get(stage, 0.0) for found in stages], "ms")
 
 
 def main(folder: str, scale: str, rounds: str, scratch: str) -> None:
@@ -223,7 +233,7 @@ def main(folder: str, scale: str, rounds: str, scratch: str) -> None:
         ("trivial", f"{len(small)} queries of a few ms", small, int(rounds) * 2),
     ):
         times = measure(queries, repeats, where / kind, warmer)
-        tell(report, kind, words, times, profile(queries, where / f"{kind}-profile", warmer))
+        tell(report, kind, words, times, profile(queries, 2, where / f"{kind}-profile", warmer))
         worst = max(range(len(times)), key=lambda at: times[at].extra)
         middle = median(min(each.plain) for each in times) * 1e3
         report.notes.append(

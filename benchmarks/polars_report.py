@@ -49,12 +49,17 @@ class Report:
         sections = {heading: [asdict(figure) for figure in figures] for heading, figures in self.sections.items()}
         return json.dumps({"sections": sections, "notes": self.notes})
 
-    def take(self, line: str) -> None:
-        """Takes up the report of another process."""
+    @classmethod
+    def read(cls, line: str) -> Report:
+        """The report of another process."""
         found = json.loads(line)
-        for heading, figures in found["sections"].items():
-            self.sections.setdefault(heading, []).extend(Figure(**figure) for figure in figures)
-        self.notes.extend(found["notes"])
+        sections = {heading: [Figure(**each) for each in figures] for heading, figures in found["sections"].items()}
+        return cls(sections, found["notes"])
+
+    def join(self, other: Report) -> None:
+        """Takes up everything of another report."""
+        self.sections.update(other.sections)
+        self.notes.extend(other.notes)
 
     def as_json(self) -> str:
         """All figures by their names."""
@@ -76,8 +81,7 @@ class Report:
                 aim = f"  aim: {figure.target}" if figure.target else ""
                 print(f"  {figure.words:<{width}}  {figure!s:<30}{aim}".rstrip())
             print()
-        for note in self.notes:
-            print(note)
+        print("\n".join([*self.notes, ""]), flush=True)
 
 
 def rounded(value: float) -> float:

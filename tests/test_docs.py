@@ -28,14 +28,19 @@ def name(page: Path) -> str:
 def test_examples_run(page, tmp_path):
     script = tmp_path / "example.py"
     script.write_text("\n".join(blocks(page)), encoding="utf-8")
-    environment = {**os.environ, "PYTHONPATH": str(Path(nectar.__file__).parents[1].resolve())}
+    source = str(Path(nectar.__file__).parents[1].resolve())
+    environment = {**os.environ, "PYTHONPATH": source, "NECTAR_HOME": str(tmp_path / "home")}
     command = [sys.executable, script.name]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
 
 def test_there_are_examples():
-    assert {name(page) for page in PAGES if blocks(page)} >= {"README.md", "docs/guide/fingerprints.md"}
+    assert {name(page) for page in PAGES if blocks(page)} >= {
+        "README.md",
+        "docs/guide/fingerprints.md",
+        "docs/guide/polars.md",
+    }
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

@@ -8,8 +8,9 @@ import json
 import sys
 from pathlib import Path
 
-import nectar
 from tests.integration import tpch
+
+import nectar
 
 
 def main(folder: str, scale: str, home: str, answers: str) -> None:

@@ -109,6 +109,29 @@ def test_only_lazy_frames_can_be_explained(enabled):
         nectar.explain(pl.DataFrame({"a": [1]}))
 
 
+def test_a_query_that_is_wrong(enabled, log):
+    told = nectar.explain(pages(log).select("nope"))
+    assert told.parts[0].becomes in ("computed", "not cached")
+
+
+def test_a_query_that_cannot_be_written_down(enabled):
+    told = nectar.explain(pl.LazyFrame({"a": [object()]}, schema={"a": pl.Object}).select("a"))
+    assert told.parts[0].becomes == "not cached"
+    assert told.reason
+
+
+def test_a_query_of_many_steps(enabled, log):
+    lf = pl.scan_parquet(f"{log}/*.parquet")
+    for step in range(600):
+        lf = lf.with_columns(pl.lit(step).alias("step"))
+    told = nectar.explain(lf)
+    assert len(told.parts) == 601
+    assert max(map(len, str(told).splitlines())) < 300
+    lf.collect()
+    assert nectar.last_run().why.endswith("it runs for the first time")
+    assert session.current().catalog.index.versions(history.label()) == []
+
+
 def test_the_page_for_notebooks_is_escaped(enabled, log):
     page = nectar.explain(pages(log))._repr_html_()
     assert "&gt;" in page

@@ -190,3 +190,48 @@ def test_any_history(tmp_path_factory, history, some):
                 checked(lambda: days.scan().group_by("k").agg(*aggregates))
             elif event == "come" or len(list(days.folder.iterdir())) > 1:
                 getattr(days, event)()
+
+
+@pytest.fixture
+def put(monkeypatch):
+    """For each row-wise part that was put together, how many entries it was made from."""
+    found = []
+
+    def put_together(*args):
+        done = incremental.put_together(*args)
+        found.append(None if done is None else len(done[1]))
+        return done
+
+    monkeypatch.setattr(query_module, "put_together", put_together)
+    return lambda: [found.pop(0) for _ in range(len(found))]
+
+
+def test_rows_of_a_growing_stream(tmp_path, put):
+    days = Days(tmp_path / "days")
+    query = lambda: days.scan().filter(pl.col("v") > 1).with_columns(w=pl.col("v") * 2).select("k", "w", "f")
+    for _ in range(4):
+        days.come()
+        checked(query, order=True)
+    assert put() == [1, 1, 1]
+
+
+def test_days_cleaned_by_others_serve_a_week(tmp_path, put):
+    days = Days(tmp_path / "days")
+    clean = lambda scan: scan.filter(pl.col("b")).select("k", "v")
+    for _ in range(5):
+        days.come()
+    for path in sorted(days.folder.iterdir()):
+        checked(lambda: clean(pl.scan_parquet(path)), order=True)
+    put()
+    checked(lambda: clean(days.scan()).sort("v", "k", nulls_last=True, maintain_order=True), order=True)
+    assert put() == [5]
+
+
+def test_rows_that_look_at_others_are_computed_as_a_whole(tmp_path, put):
+    days = Days(tmp_path / "days")
+    for _ in range(3):
+        days.come()
+        checked(lambda: days.scan().with_columns(share=pl.col("v") / pl.col("v").sum()), order=True)
+        checked(lambda: days.scan().filter(pl.col("v") > pl.col("v").mean()), order=True)
+        checked(lambda: days.scan().with_columns(pl.col("v").cum_sum().alias("c")), order=True)
+    assert put() == []

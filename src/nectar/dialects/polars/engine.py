@@ -273,17 +273,17 @@ def _prepared_or_why_not(session: Session, lf: pl.LazyFrame) -> Query | str:
         return prepared(session, lf)
     except NectarError as error:
         return str(error)
-    except (Exception, pl.exceptions.PanicException) as error:  # also what Polars says of a plan that cannot be written down, or is wrong
+    except (Exception, pl.exceptions.PanicException) as error:  # also what Polars says of a plan that is wrong
         _log.debug("the query runs as it is", exc_info=True)
         return f"its plan cannot be read: {type(error).__name__}: {error}"
 
 
 def _tell_hits(session: Session, report: RunReport, query: Query, seconds: float) -> None:
-    for number, entry in query.entries.items():
-        if number in query.choice.hits:
-            name, key = about(query, number), entry.key.hex()
-            part = report.add(Part(name, "reused", seconds, entry.seconds, entry.size, key=key))
-            session.totals.count(part)
+    whole = [(about(query, number), query.entries[number]) for number in query.choice.hits]
+    parts = [(entry.about, entry) for used in query.advanced.values() for entry in used]
+    for name, entry in [*whole, *parts]:
+        part = report.add(Part(name, "reused", seconds, entry.seconds, entry.size, key=entry.key.hex()))
+        session.totals.count(part)
 
 
 def _in_thread(work: Any, callback: Any) -> None:

@@ -29,6 +29,7 @@ from nectar.session import Session
 Becomes = Literal["reused", "kept", "computed", "not cached"]
 _log: Final = logging.getLogger("nectar.polars")
 _SHOWN_CHANGES: Final = 2
+_DEEPEST: Final = 40  # steps; what lies deeper stands no further to the right
 _PATIENCE: Final = 1.0  # seconds
 _FIRST: Final = "it runs for the first time"
 
@@ -49,7 +50,7 @@ class PlannedPart:
     saved: float = 0.0
 
     def __str__(self) -> str:
-        head = f"{'  ' * self.depth}{self.text}" + (f" [{self.detail}]" if self.detail else "")
+        head = f"{'  ' * min(self.depth, _DEEPEST)}{self.text}" + (f" [{self.detail}]" if self.detail else "")
         return f"{head}: {self.becomes}" + (f" ({self.note})" if self.note else "")
 
 
@@ -93,6 +94,8 @@ def explained(session: Session, frame: pl.LazyFrame) -> QueryExplanation:
         found = keyed(Plan.of(frame), session.inputs)
     except NectarError as error:
         return uncacheable(str(error))
+    except (Exception, pl.exceptions.PanicException) as error:  # what is wrong with it, running it says better
+        return uncacheable(f"its plan cannot be read: {type(error).__name__}: {error}")
     return explanation(catalog, found, _planned(session, catalog, found), call_site(), session.clock.now())
 
 
@@ -155,10 +158,13 @@ def why_missed(session: Session, found: Keyed, site: str, began: float) -> Calla
 
 
 def _compared(catalog: Catalog, found: Keyed, site: str, began: float) -> tuple[ProgramRecord | None, list[Change]]:
-    """The nearest earlier query, and what changed since."""
-    current = record_of(found, site, began)
-    before = nearest(catalog, current)
-    return before, [] if before is None else changes(before, current)
+    """The nearest earlier query, and what changed since; nothing, if there are no words for it."""
+    try:
+        current = record_of(found, site, began)
+        before = nearest(catalog, current)
+        return before, [] if before is None else changes(before, current)
+    except RecursionError:
+        return None, []
 
 
 def _told(catalog: Catalog, found: Keyed, before: ProgramRecord | None, since: Sequence[Change], began: float) -> str:

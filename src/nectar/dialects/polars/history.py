@@ -31,6 +31,7 @@ _log: Final = logging.getLogger("nectar.polars")
 _PROCESS: Final = uuid.uuid4().hex
 _COMPARED: Final = 40  # of the latest records of a script
 _MOST_FILES: Final = 1000  # of a scan; the names of more are not written down
+_MOST_STEPS: Final = 500  # of a query; larger ones are made by programs, and told of by nobody
 _DIGITS: Final = 16  # of each digest: nothing is decided by a record, so chance may be trusted
 _KEYS: Final = 4  # of the way to a piece, so many of the last keys tell what it is
 _OURS: Final = ("polars", "nectar")
@@ -157,6 +158,8 @@ def remember(catalog: Catalog, keyed: Keyed, site: str, at: float) -> None:
     root = keyed.program.nodes[-1]
     written = _written.setdefault(catalog, set())
     if root.refusal or catalog.read_only or root.key in written or len(written) >= _MOST_WRITTEN:
+        return
+    if len(keyed.program.nodes) > _MOST_STEPS:
         return
     written.add(root.key)
     try:

@@ -1,22 +1,23 @@
-"""Aggregates of growing streams: what was aggregated before is merged with what is new.
+"""Growing streams: what was computed of their parts before is put together with what is new.
 
-In: a group-by over rows of one stream of files. Out: its result, made from states (aggregates.py) of runs of the
-stream: those that are known, and one computed for each gap. Law: the result is what the group-by over all files would
-have given, in names, types and values, but for the last bits of floats; if that is not certain, nothing is done.
+Rows (filters, selections, new columns) are put one after the other; group-bys are made from states (aggregates.py) of
+runs of the stream: those that are known, and one computed for each gap. Law: the result is what the computation over
+all files would have given, in names, types, order and values, but for the last bits of floats; if that is not certain,
+nothing is done.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import polars as pl
 
 from nectar.catalog.service import Catalog
 from nectar.dialects.polars.aggregates import States, expression_of, finished
 from nectar.dialects.polars.elementwise import is_elementwise
-from nectar.dialects.polars.keying import Keyed
+from nectar.dialects.polars.keying import Keyed, key_over
 from nectar.dialects.polars.plan import Plan, Step
 from nectar.dialects.polars.scans import segment
 from nectar.errors import EnvironmentFailure
@@ -27,7 +28,7 @@ from nectar.rewrite.segments import Gap, Run, cover
 from nectar.store.inputs.identity import Identity
 from nectar.store.read import Result
 
-_ROW_WISE: Final = frozenset({"Filter", "Select", "HStack"})
+ROW_WISE: Final = frozenset({"Filter", "Select", "HStack"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +78,66 @@ def growing(keyed: Keyed, node: int, exact_floats: bool) -> Growing | str:
     return _taken_apart(keyed, node, number, step, scan, exact_floats)
 
 
+@dataclass(frozen=True, slots=True)
+class GrowingRows:
+    """Rows of a stream that can be computed in parts. steps: the scan, and each step over the one before."""
+
+    node: int
+    steps: tuple[int, ...]
+    identities: tuple[Identity, ...]
+    files: tuple[str, ...]
+
+
+def growing_rows(keyed: Keyed, node: int) -> GrowingRows | None:
+    """A node as rows of a stream that can be computed in parts; None if it is not."""
+    number = keyed.step_of[node]
+    if keyed.program.nodes[node].refusal or keyed.plan.steps[number].kind not in ROW_WISE:
+        return None
+    scan = _stream_at(keyed.plan, number)
+    found = next((each for each in keyed.sources if each[0] == scan), None)
+    if isinstance(scan, str) or found is None:
+        return None
+    steps = [number]
+    while steps[0] != scan:
+        steps.insert(0, keyed.plan.steps[steps[0]].inputs[0])
+    return GrowingRows(node, tuple(steps), found[2], found[1].files)
+
+
+def rows_key(keyed: Keyed, made: GrowingRows, start: int, end: int, which: int = 0) -> bytes:
+    """The key of the rows of a run."""
+    return key_over(keyed, made.steps, [identity.names[which] for identity in made.identities[start:end]])
+
+
+def put_together(keyed: Keyed, made: GrowingRows, catalog: Catalog) -> tuple[pl.LazyFrame, list[Entry]] | None:
+    """The rows, those of known runs from the store; None if nothing is known of them."""
+    entries = catalog.inquire([keyed.program.nodes[made.node].program])[keyed.program.nodes[made.node].program]
+    runs = _runs_of(made.identities, entries, lambda start, end, which: rows_key(keyed, made, start, end, which))
+    if not runs:
+        return None
+    frames: list[pl.LazyFrame] = []
+    used: list[Entry] = []
+    for piece in cover(len(made.files), runs):
+        if isinstance(piece, Gap):
+            scan = segment(keyed.plan, made.steps[0], made.files[piece.start : piece.end])
+            if scan is None:
+                return None
+            frames.append(keyed.plan.frame(made.steps[-1], {made.steps[0]: scan}))
+        else:
+            known = _opened(catalog, piece.what)
+            if known is None:
+                return None
+            frames.append(known.lazy())
+            used.append(piece.what)
+    return pl.concat(frames), used
+
+
 def _stream_below(plan: Plan, step: Step) -> int | str:
     """The scan that a step reads through nothing but row-wise steps."""
-    (number,) = step.inputs
-    while (below := plan.steps[number]).kind in _ROW_WISE:
+    return _stream_at(plan, step.inputs[0])
+
+
+def _stream_at(plan: Plan, number: int) -> int | str:
+    while (below := plan.steps[number]).kind in ROW_WISE:
         expressions = below.body.get("expr") or below.body.get("exprs") or [below.body.get("predicate")]
         if not all(map(is_elementwise, expressions)):
             return f"{below.kind.lower()} below it looks at several rows at once"
@@ -146,19 +203,23 @@ def key_of(made: Growing, start: int, end: int, which: int = 0) -> bytes:
 
 def known_runs(made: Growing, entries: Sequence[Entry]) -> list[Run[Entry]]:
     """The entries that are states of runs of this stream: found by their first files, proven by their keys."""
+    return _runs_of(made.identities, entries, lambda start, end, which: key_of(made, start, end, which))
+
+
+def _runs_of(
+    identities: Sequence[Identity], entries: Sequence[Entry], key: Callable[[int, int, int], bytes]
+) -> list[Run[Entry]]:
     at: dict[bytes, list[int]] = {}
-    for number, identity in enumerate(made.identities):
+    for number, identity in enumerate(identities):
         for name in identity.names:
             at.setdefault(name, []).append(number)
     runs = []
     for entry in entries:
-        if not entry.spans:
-            continue
-        span = entry.spans[0]
-        for start in at.get(span.first, ()):
-            end = start + span.count
-            if end <= len(made.identities) and entry.key in {key_of(made, start, end, which) for which in (0, -1)}:
-                runs.append(Run(start, end, float(span.count), entry))
+        for span in entry.spans[:1]:
+            for start in at.get(span.first, ()):
+                end = start + span.count
+                if end <= len(identities) and entry.key in {key(start, end, which) for which in (0, -1)}:
+                    runs.append(Run(start, end, float(span.count), entry))
     return runs
 
 
@@ -222,11 +283,6 @@ def _merged(made: Growing, states: Sequence[pl.DataFrame]) -> pl.LazyFrame:
     return together.select(*names, *made.finishing)
 
 
-def span_of(made: Growing, start: int, end: int) -> Span:
+def span_of(made: Growing | GrowingRows, start: int, end: int) -> Span:
     """How the run of a state is found again."""
     return Span(made.identities[start].names[0], made.identities[end - 1].names[0], end - start)
-
-
-def describe(made: Growing | str) -> Any:
-    """For explanations: why a node is not incremental; empty if it is."""
-    return made if isinstance(made, str) else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -55,11 +56,33 @@ def keyed(plan: Plan, inputs: Inputs) -> Keyed:
     return _Keying(plan, inputs).run()
 
 
+def key_over(keyed: Keyed, steps: Sequence[int], names: Sequence[bytes]) -> bytes:
+    """The key that the last of these steps has over files of these names. steps: a scan, and each over the last."""
+    scan, *above = steps
+    frame = _frame_of(keyed.plan)
+    key = _key_of_files(keyed.program.nodes[keyed.node_of[scan]].program, names)
+    for step in above:
+        key = _key_of_step(frame, content_of(keyed.plan.steps[step]).canonical, [key])
+    return key
+
+
+def _frame_of(plan: Plan) -> bytes:
+    return joined("polars", pl.__version__, plan.header)
+
+
+def _key_of_files(program: bytes, names: Sequence[bytes]) -> bytes:
+    return digest_of(program + b"".join(names))
+
+
+def _key_of_step(frame: bytes, canonical: bytes, below: Sequence[bytes]) -> bytes:
+    return digest_of(frame + joined("key", canonical, *below))
+
+
 class _Keying:
     def __init__(self, plan: Plan, inputs: Inputs) -> None:
         self._plan = plan
         self._inputs = inputs
-        self._frame = joined("polars", pl.__version__, plan.header)
+        self._frame = _frame_of(plan)
         self._nodes: list[Node] = []
         self._steps: list[int] = []
         self._by_key: dict[bytes, int] = {}
@@ -104,7 +127,7 @@ class _Keying:
         self._sources.append((number, source, identities))
         names = [identity.names for identity in identities]
         program = digest_of(self._frame + joined("source", source.canonical))
-        keys = [digest_of(program + b"".join(each[at] for each in names)) for at in (0, -1)]
+        keys = [_key_of_files(program, [each[at] for each in names]) for at in (0, -1)]
         return Node(text, (), program, tuple(dict.fromkeys(keys)), order_of(self._plan.steps[number]), is_input=True)
 
     def _step(self, number: int, step: Step) -> Node:
@@ -117,10 +140,7 @@ class _Keying:
             refused = self._refused(text, inputs, refusals[0])
             return replace(refused, order=order_of(step), acts=content.acts)
         program = digest_of(self._frame + joined("step", content.canonical, *(node.program for node in below)))
-        keys = [
-            digest_of(self._frame + joined("key", content.canonical, *(node.keys[at] for node in below)))
-            for at in (0, -1)
-        ]
+        keys = [_key_of_step(self._frame, content.canonical, [node.keys[at] for node in below]) for at in (0, -1)]
         return Node(
             text, inputs, program, tuple(dict.fromkeys(keys)), order_of(step),
             breaker=is_breaker(step) and not self._is_pushed_into(number, step),

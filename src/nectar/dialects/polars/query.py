@@ -16,7 +16,17 @@ from typing import Final
 import polars as pl
 
 from nectar.catalog.service import Catalog, Kept
-from nectar.dialects.polars.incremental import Growing, Piece, advance, growing, key_of, span_of
+from nectar.dialects.polars.incremental import (
+    ROW_WISE,
+    Growing,
+    Piece,
+    advance,
+    growing,
+    growing_rows,
+    key_of,
+    put_together,
+    span_of,
+)
 from nectar.dialects.polars.keying import Keyed, keyed
 from nectar.dialects.polars.plan import Plan
 from nectar.dialects.polars.scans import source_of
@@ -145,10 +155,17 @@ def _look_up(query: Query) -> None:
     for number in [number for number in query.known if number not in query.choice.hits]:
         query.known.pop(number).close()
     query.growing = tuple(
-        number
-        for number in query.choice.computed
-        if lookups.get(number, 0) > 0 and query.keyed.plan.steps[query.keyed.step_of[number]].kind == "GroupBy"
+        number for number in query.choice.computed if lookups.get(number, 0) > 0 and _may_grow(query.keyed, number)
     )
+
+
+def _may_grow(keyed: Keyed, number: int) -> bool:
+    """Whether a node is a group-by, or the last of several steps over rows."""
+    kind = keyed.plan.steps[keyed.step_of[number]].kind
+    if kind == "GroupBy":
+        return True
+    users = [keyed.plan.steps[keyed.step_of[user]].kind for user in keyed.program.users[number]]
+    return kind in ROW_WISE and not any(user in ROW_WISE or user == "GroupBy" for user in users)
 
 
 def _open(query: Query, number: int, entry: Entry) -> bool:
@@ -224,7 +241,20 @@ def computed(query: Query, run: Run) -> pl.DataFrame:
 
 
 def _grow(query: Query, number: int, run: Run) -> None:
-    """A group-by over a stream is made from states of its parts, if it can be; new states are kept."""
+    """What grows with a stream is made from what is known of its parts, if it can be."""
+    rows = growing_rows(query.keyed, number)
+    if rows is None:
+        _grow_groups(query, number, run)
+        return
+    found = put_together(query.keyed, rows, query.catalog)
+    if found is not None:
+        frame, used = found
+        query.known[number] = StoredFrame(run(frame))
+        query.advanced[number] = used
+
+
+def _grow_groups(query: Query, number: int, run: Run) -> None:
+    """A group-by over a stream is made from states of its parts; new states are kept."""
     made = growing(query.keyed, number, query.session.settings.exact_floats)
     if isinstance(made, str):
         return
@@ -238,7 +268,7 @@ def _grow(query: Query, number: int, run: Run) -> None:
         return
     frame, used, new = advanced
     query.known[number] = StoredFrame(frame)
-    query.advanced.update({number: used})
+    query.advanced[number] = used
     for piece in new:
         _keep_state(query, made, piece)
 
@@ -268,7 +298,10 @@ def keep(query: Query, number: int, frame: pl.DataFrame, seconds: float, part: P
     part.keeping, part.size = "being kept", size
     copy = _with_memory_of_its_own(frame) if query.keyed.reads_memory else frame.clone()
     made_from = [query.entries[each] for each in query.choice.hits]
+    made_from += [entry for used in query.advanced.values() for entry in used]
     what = about(query, number)
+    rows = growing_rows(query.keyed, number)
+    spans = () if rows is None or not rows.files else (span_of(rows, 0, len(rows.files)),)
     reservation, query.reservation = (query.reservation, None) if number == query.keyed.program.root else (None, None)
 
     def write() -> None:
@@ -280,7 +313,7 @@ def keep(query: Query, number: int, frame: pl.DataFrame, seconds: float, part: P
                 return
             answer = query.catalog.keep(
                 node.key, node.program, copy, table=True, seconds=seconds, made_from=made_from, about=what,
-                made=query.began, replaces=query.session.settings.refresh,
+                made=query.began, replaces=query.session.settings.refresh, spans=spans,
             )  # fmt: skip
             kept = isinstance(answer, Kept)
             part.keeping = "kept" if isinstance(answer, Kept) else f"not kept: {answer.reason}"
