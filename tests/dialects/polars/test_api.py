@@ -85,3 +85,12 @@ def test_disabling_before_polars_comes_leaves_it_alone(home):
         "print(len(nectar.last_run().parts))\n"
     )
     assert run(code, home).stdout.split() == ["0"]
+
+
+def test_enabling_with_everything_off_leaves_polars_alone(enabled, home):
+    before = pl.lazyframe.engine_config._ENGINE_BY_NAME["auto"]
+    assert isinstance(before, nectar.PolarsEngine)
+    nectar.enable(home=home, off=True)
+    assert not isinstance(pl.lazyframe.engine_config._ENGINE_BY_NAME["auto"], nectar.PolarsEngine)
+    nectar.enable(home=home)
+    assert isinstance(pl.lazyframe.engine_config._ENGINE_BY_NAME["auto"], nectar.PolarsEngine)

@@ -111,7 +111,8 @@ def test_only_lazy_frames_can_be_explained(enabled):
 
 def test_a_query_that_is_wrong(enabled, log):
     told = nectar.explain(pages(log).select("nope"))
-    assert told.parts[0].becomes in ("computed", "not cached")
+    assert told.parts[0].becomes == "not cached"
+    assert told.reason.endswith('unable to find column "nope"; valid columns: ["page", "len"]')
 
 
 def test_a_query_that_cannot_be_written_down(enabled):

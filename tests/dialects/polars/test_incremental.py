@@ -235,3 +235,43 @@ def test_rows_that_look_at_others_are_computed_as_a_whole(tmp_path, put):
         checked(lambda: days.scan().filter(pl.col("v") > pl.col("v").mean()), order=True)
         checked(lambda: days.scan().with_columns(pl.col("v").cum_sum().alias("c")), order=True)
     assert put() == []
+
+
+CLOSED = {
+    "sort": lambda rows: rows.sort("v", "s", "f", maintain_order=True),
+    "sort descending, nulls last": lambda rows: rows.sort("s", "v", descending=[True, False], nulls_last=True,
+                                                           maintain_order=True),
+    "top": lambda rows: rows.sort("v", "d", "k", "s", "f", descending=True, maintain_order=True).head(7),
+    "bottom": lambda rows: rows.sort("v", "d", "k", "s", "f", maintain_order=True).tail(7),
+    "head": lambda rows: rows.head(55), "tail": lambda rows: rows.tail(55),
+    "unique": lambda rows: rows.select("k", "s", "b").unique(maintain_order=True),
+    "unique first": lambda rows: rows.unique(subset=["k", "s"], keep="first", maintain_order=True),
+    "unique last": lambda rows: rows.unique(subset=["k", "s"], keep="last", maintain_order=True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_sorts_slices_and_duplicates(tmp_path, name, put):
+    days = Days(tmp_path / "days")
+    for _ in range(4):
+        days.come()
+        checked(lambda: CLOSED[name](days.scan().filter(pl.col("j") == 1)), order=True)
+    assert put() == [1, 1, 1]
+
+
+NOT_CLOSED = {
+    "from the middle": lambda rows: rows.slice(20, 10),
+    "no duplicates at all": lambda rows: rows.select("k", "v").unique(keep="none", maintain_order=True),
+    "sorted by others": lambda rows: rows.sort(pl.col("v") - pl.col("v").mean(), maintain_order=True),
+    "every other": lambda rows: rows.gather_every(2),
+    "numbered": lambda rows: rows.with_row_index(),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NOT_CLOSED)
+def test_what_parts_cannot_tell(tmp_path, name, put):
+    days = Days(tmp_path / "days")
+    for _ in range(3):
+        days.come()
+        checked(lambda: NOT_CLOSED[name](days.scan()), order=True)
+    assert [count for count in put() if count] == []

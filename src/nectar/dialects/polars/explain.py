@@ -88,14 +88,15 @@ def explained(session: Session, frame: pl.LazyFrame) -> QueryExplanation:
     catalog = session.catalog
     if catalog is None:
         return uncacheable("the catalog cannot be used")
-    if why_not := too_large(frame):
-        return uncacheable(why_not)
     try:
+        if why_not := too_large(frame):
+            return uncacheable(why_not)
         found = keyed(Plan.of(frame), session.inputs)
     except NectarError as error:
         return uncacheable(str(error))
     except (Exception, pl.exceptions.PanicException) as error:  # what is wrong with it, running it says better
-        return uncacheable(f"its plan cannot be read: {type(error).__name__}: {error}")
+        first, *_ = str(error).splitlines() or [""]
+        return uncacheable(f"its plan cannot be read: {type(error).__name__}: {first}")
     return explanation(catalog, found, _planned(session, catalog, found), call_site(), session.clock.now())
 
 

@@ -20,6 +20,7 @@ from nectar.dialects.polars.elementwise import is_elementwise
 from nectar.dialects.polars.keying import Keyed, key_over
 from nectar.dialects.polars.plan import Plan, Step
 from nectar.dialects.polars.scans import segment
+from nectar.dialects.polars.stored import StoredFrame
 from nectar.errors import EnvironmentFailure
 from nectar.keys.expansion import joined
 from nectar.keys.scheme import digest_of
@@ -80,27 +81,62 @@ def growing(keyed: Keyed, node: int, exact_floats: bool) -> Growing | str:
 
 @dataclass(frozen=True, slots=True)
 class GrowingRows:
-    """Rows of a stream that can be computed in parts. steps: the scan, and each step over the one before."""
+    """Rows of a stream that can be computed in parts.
+
+    steps: the scan, and each step over the one before. closing: how many of the last ones (a sort, a slice, a removal
+    of duplicates) are done once more over what the parts gave.
+    """
 
     node: int
     steps: tuple[int, ...]
+    closing: int
     identities: tuple[Identity, ...]
     files: tuple[str, ...]
 
 
 def growing_rows(keyed: Keyed, node: int) -> GrowingRows | None:
     """A node as rows of a stream that can be computed in parts; None if it is not."""
-    number = keyed.step_of[node]
-    if keyed.program.nodes[node].refusal or keyed.plan.steps[number].kind not in ROW_WISE:
-        return None
-    scan = _stream_at(keyed.plan, number)
-    found = next((each for each in keyed.sources if each[0] == scan), None)
-    if isinstance(scan, str) or found is None:
+    plan, number = keyed.plan, keyed.step_of[node]
+    closing = _closing(plan, number)
+    if keyed.program.nodes[node].refusal or closing is None:
         return None
     steps = [number]
+    for _ in range(closing):
+        steps.insert(0, plan.steps[steps[0]].inputs[0])
+    scan = _stream_at(plan, steps[0])
+    found = next((each for each in keyed.sources if each[0] == scan), None)
+    if isinstance(scan, str) or found is None or scan == number:
+        return None
     while steps[0] != scan:
-        steps.insert(0, keyed.plan.steps[steps[0]].inputs[0])
-    return GrowingRows(node, tuple(steps), found[2], found[1].files)
+        steps.insert(0, plan.steps[steps[0]].inputs[0])
+    return GrowingRows(node, tuple(steps), closing, found[2], found[1].files)
+
+
+def _closing(plan: Plan, number: int) -> int | None:
+    """How many steps, this one the last, are done again over parts; None if parts cannot be put together."""
+    step = plan.steps[number]
+    if step.kind in ROW_WISE:
+        return 0
+    if step.kind == "Sort":
+        return 1 if _is_plain_sort(step) else None
+    if step.kind == "Distinct":
+        options = step.body["options"]
+        plain = all(map(is_elementwise, options["subset"] or ()))
+        return 1 if plain and options["keep_strategy"] in ("First", "Last", "Any") else None
+    if step.kind != "Slice" or not _is_from_an_end(step):
+        return None
+    below = plan.steps[step.inputs[0]]
+    return 2 if below.kind == "Sort" and _is_plain_sort(below) else 1 if below.kind in (*ROW_WISE, "Scan") else None
+
+
+def _is_plain_sort(step: Step) -> bool:
+    return step.body.get("slice") is None and all(map(is_elementwise, step.body["by_column"]))
+
+
+def _is_from_an_end(step: Step) -> bool:
+    """Whether a slice is a head or a tail: then it is one of the heads, or tails, of the parts."""
+    offset, length = step.body["offset"], step.body["len"]
+    return bool(offset == 0 or (offset < 0 and length is not None and length == -offset))
 
 
 def rows_key(keyed: Keyed, made: GrowingRows, start: int, end: int, which: int = 0) -> bytes:
@@ -108,9 +144,12 @@ def rows_key(keyed: Keyed, made: GrowingRows, start: int, end: int, which: int =
     return key_over(keyed, made.steps, [identity.names[which] for identity in made.identities[start:end]])
 
 
-def put_together(keyed: Keyed, made: GrowingRows, catalog: Catalog) -> tuple[pl.LazyFrame, list[Entry]] | None:
+def put_together(
+    keyed: Keyed, made: GrowingRows, catalog: Catalog, run: Callable[[pl.LazyFrame], pl.DataFrame]
+) -> tuple[pl.DataFrame, list[Entry]] | None:
     """The rows, those of known runs from the store; None if nothing is known of them."""
-    entries = catalog.inquire([keyed.program.nodes[made.node].program])[keyed.program.nodes[made.node].program]
+    program = keyed.program.nodes[made.node].program
+    entries = catalog.inquire([program])[program]
     runs = _runs_of(made.identities, entries, lambda start, end, which: rows_key(keyed, made, start, end, which))
     if not runs:
         return None
@@ -128,7 +167,20 @@ def put_together(keyed: Keyed, made: GrowingRows, catalog: Catalog) -> tuple[pl.
                 return None
             frames.append(known.lazy())
             used.append(piece.what)
-    return pl.concat(frames), used
+    return _closed(keyed.plan, made, run(pl.concat(frames)), run), used
+
+
+def _closed(
+    plan: Plan, made: GrowingRows, parts: pl.DataFrame, run: Callable[[pl.LazyFrame], pl.DataFrame]
+) -> pl.DataFrame:
+    """What the closing steps make of the parts, put one after the other."""
+    if not made.closing:
+        return parts
+    together = StoredFrame(parts)
+    try:
+        return run(plan.frame(made.steps[-1], {made.steps[-1 - made.closing]: together.lazy()}))
+    finally:
+        together.close()
 
 
 def _stream_below(plan: Plan, step: Step) -> int | str:

@@ -17,7 +17,6 @@ import polars as pl
 
 from nectar.catalog.service import Catalog, Kept
 from nectar.dialects.polars.incremental import (
-    ROW_WISE,
     Growing,
     Piece,
     advance,
@@ -154,18 +153,18 @@ def _look_up(query: Query) -> None:
             del entries[number]
     for number in [number for number in query.known if number not in query.choice.hits]:
         query.known.pop(number).close()
-    query.growing = tuple(
-        number for number in query.choice.computed if lookups.get(number, 0) > 0 and _may_grow(query.keyed, number)
-    )
+    query.growing = _growing(query, [number for number in query.choice.computed if lookups.get(number, 0) > 0])
 
 
-def _may_grow(keyed: Keyed, number: int) -> bool:
-    """Whether a node is a group-by, or the last of several steps over rows."""
-    kind = keyed.plan.steps[keyed.step_of[number]].kind
-    if kind == "GroupBy":
-        return True
-    users = [keyed.plan.steps[keyed.step_of[user]].kind for user in keyed.program.users[number]]
-    return kind in ROW_WISE and not any(user in ROW_WISE or user == "GroupBy" for user in users)
+def _growing(query: Query, asked: Sequence[int]) -> tuple[int, ...]:
+    """Of parts that were asked for before, over other files: those that can be made from parts, the largest."""
+    keyed = query.keyed
+    able = {
+        number
+        for number in asked
+        if keyed.plan.steps[keyed.step_of[number]].kind == "GroupBy" or growing_rows(keyed, number) is not None
+    }
+    return tuple(number for number in asked if number in able and not able & set(keyed.program.users[number]))
 
 
 def _open(query: Query, number: int, entry: Entry) -> bool:
@@ -246,10 +245,10 @@ def _grow(query: Query, number: int, run: Run) -> None:
     if rows is None:
         _grow_groups(query, number, run)
         return
-    found = put_together(query.keyed, rows, query.catalog)
+    found = put_together(query.keyed, rows, query.catalog, run)
     if found is not None:
         frame, used = found
-        query.known[number] = StoredFrame(run(frame))
+        query.known[number] = StoredFrame(frame)
         query.advanced[number] = used
 
 
