@@ -275,3 +275,52 @@ def test_what_parts_cannot_tell(tmp_path, name, put):
         days.come()
         checked(lambda: NOT_CLOSED[name](days.scan()), order=True)
     assert [count for count in put() if count] == []
+
+
+JOINS = ["inner", "left", "semi", "anti", "cross"]
+
+
+@pytest.fixture
+def names(tmp_path):
+    path = tmp_path / "names.parquet"
+
+    def write(*values):
+        pl.DataFrame({"k": list(values), "n": range(len(values))}).write_parquet(path)
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("how", JOINS)
+def test_a_join_whose_left_side_grows(tmp_path, how, names, put, states):
+    days, path = Days(tmp_path / "days"), names("a", "b", "z")
+    on = {} if how == "cross" else {"on": "k"}
+    rows = lambda: days.scan().filter(pl.col("v") > 1).join(pl.scan_parquet(path), how=how, **on)
+    for _ in range(3):
+        days.come(count=12)
+        checked(rows)
+        checked(lambda: rows().group_by("j").agg(pl.col("v").sum(), pl.len()))
+    assert put() == [1, 1]
+    assert states() == [[2], [1]]
+    names("b", "q", "a")
+    days.come(count=12)
+    checked(rows)
+    checked(lambda: rows().group_by("j").agg(pl.col("v").sum(), pl.len()))
+    assert put() == [None], "the other side changed: nothing of before can be used"
+
+
+@pytest.mark.parametrize("how", ["right", "full"])
+def test_joins_that_look_at_all_rows_of_the_left_side(tmp_path, how, names, put, states):
+    days, path = Days(tmp_path / "days"), names("a", "b", "z")
+    for _ in range(3):
+        days.come(count=12)
+        checked(lambda: days.scan().join(pl.scan_parquet(path), how=how, on="k"))
+    assert put() == []
+
+
+def test_a_stream_joined_with_itself_is_computed_as_a_whole(tmp_path, put):
+    days = Days(tmp_path / "days")
+    for _ in range(3):
+        days.come(count=12)
+        checked(lambda: days.scan().select("k", "v").join(days.scan().select("k", "j"), on="k"))
+    assert [count for count in put() if count] == []

@@ -8,9 +8,9 @@ nothing is done.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 import polars as pl
 
@@ -50,6 +50,7 @@ class Growing:
     identities: tuple[Identity, ...]
     files: tuple[str, ...]
     schema: pl.Schema
+    others: tuple[bytes, bytes] = (b"", b"")  # what else is read: joined sides, by their first and by their last keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,7 @@ def growing_rows(keyed: Keyed, node: int) -> GrowingRows | None:
 def _closing(plan: Plan, number: int) -> int | None:
     """How many steps, this one the last, are done again over parts; None if parts cannot be put together."""
     step = plan.steps[number]
-    if step.kind in ROW_WISE:
+    if step.kind in ROW_WISE or (step.kind == "Join" and _is_row_wise_join(step)):
         return 0
     if step.kind == "Sort":
         return 1 if _is_plain_sort(step) else None
@@ -141,11 +142,15 @@ def _is_from_an_end(step: Step) -> bool:
 
 def rows_key(keyed: Keyed, made: GrowingRows, start: int, end: int, which: int = 0) -> bytes:
     """The key of the rows of a run."""
-    return key_over(keyed, made.steps, [identity.names[which] for identity in made.identities[start:end]])
+    return key_over(keyed, made.steps, [identity.names[which] for identity in made.identities[start:end]], which)
 
 
 def put_together(
-    keyed: Keyed, made: GrowingRows, catalog: Catalog, run: Callable[[pl.LazyFrame], pl.DataFrame]
+    keyed: Keyed,
+    made: GrowingRows,
+    catalog: Catalog,
+    run: Callable[[pl.LazyFrame], pl.DataFrame],
+    known: Mapping[int, pl.LazyFrame] = {},
 ) -> tuple[pl.DataFrame, list[Entry]] | None:
     """The rows, those of known runs from the store; None if nothing is known of them."""
     program = keyed.program.nodes[made.node].program
@@ -160,12 +165,13 @@ def put_together(
             scan = segment(keyed.plan, made.steps[0], made.files[piece.start : piece.end])
             if scan is None:
                 return None
-            frames.append(keyed.plan.frame(made.steps[-1], {made.steps[0]: scan}))
+            beside = _beside(keyed.plan, known, made.steps[-1], made.steps[0])
+            frames.append(keyed.plan.frame(made.steps[-1], {**beside, made.steps[0]: scan}))
         else:
-            known = _opened(catalog, piece.what)
-            if known is None:
+            part = _opened(catalog, piece.what)
+            if part is None:
                 return None
-            frames.append(known.lazy())
+            frames.append(part.lazy())
             used.append(piece.what)
     return _closed(keyed.plan, made, run(pl.concat(frames)), run), used
 
@@ -189,12 +195,47 @@ def _stream_below(plan: Plan, step: Step) -> int | str:
 
 
 def _stream_at(plan: Plan, number: int) -> int | str:
-    while (below := plan.steps[number]).kind in ROW_WISE:
-        expressions = below.body.get("expr") or below.body.get("exprs") or [below.body.get("predicate")]
-        if not all(map(is_elementwise, expressions)):
+    """The scan whose rows a step gives, one by one: changed, left out, or joined with what does not grow."""
+    joined_with: list[int] = []
+    while (below := plan.steps[number]).kind in ROW_WISE or below.kind == "Join":
+        if below.kind == "Join":
+            if not _is_row_wise_join(below):
+                return "a join below it is not computed row by row of its left side"
+            joined_with.append(below.inputs[1])
+        elif not all(map(is_elementwise, _expressions(below))):
             return f"{below.kind.lower()} below it looks at several rows at once"
-        (number,) = below.inputs
-    return number if below.kind == "Scan" else f"{below.kind.lower()} below it is not computed row by row"
+        number = below.inputs[0]
+    if below.kind != "Scan":
+        return f"{below.kind.lower()} below it is not computed row by row"
+    if any(_reads_files_of(plan, other, number) for other in joined_with):
+        return "it is joined with the very stream that grows"
+    return number
+
+
+def _expressions(step: Step) -> list[Any]:
+    return step.body.get("expr") or step.body.get("exprs") or [step.body.get("predicate")]
+
+
+def _is_row_wise_join(step: Step) -> bool:
+    """Whether each row of the left side gives its rows whatever the others are."""
+    arguments = step.body["options"]["args"]
+    plain = arguments["how"] in ("Inner", "Left", "Semi", "Anti", "Cross") and arguments["slice"] is None
+    conditions = step.body["condition"]
+    on = conditions.get("Equi") if isinstance(conditions, dict) else None
+    sides = [] if on is None else [*on["left_on"], *on["right_on"]]
+    known = on is not None or arguments["how"] == "Cross"
+    return plain and known and arguments["validation"] == "ManyToMany" and all(map(is_elementwise, sides))
+
+
+def _reads_files_of(plan: Plan, number: int, scan: int) -> bool:
+    """Whether a step reads the same source as a scan: then it grows as well."""
+    pending = [number]
+    while pending:
+        step = plan.steps[pending.pop()]
+        if step.kind == "Scan" and step.body["sources"] == plan.steps[scan].body["sources"]:
+            return True
+        pending.extend(step.inputs)
+    return False
 
 
 def _taken_apart(keyed: Keyed, node: int, number: int, step: Step, scan: int, exact_floats: bool) -> Growing | str:
@@ -211,7 +252,7 @@ def _taken_apart(keyed: Keyed, node: int, number: int, step: Step, scan: int, ex
     program = digest_of(joined("state", keyed.program.nodes[node].program, below.program))
     made = Growing(
         node, number, scan, program, keys, states, tuple(each for each in finishing if each is not None),
-        bool(step.body["maintain_order"]), identities, source.files, pl.Schema(),
+        bool(step.body["maintain_order"]), identities, source.files, pl.Schema(), _others(keyed, step.inputs[0], scan),
     )  # fmt: skip
     schema = keyed.plan.frame(number).collect_schema()
     return _checked(keyed.plan, made, schema, exact_floats)
@@ -241,16 +282,23 @@ def _with(made: Growing, schema: pl.Schema) -> Growing:
         each.cast(schema[each.meta.output_name()]) if schema[each.meta.output_name()].is_float() else each
         for each in made.finishing
     )
-    return Growing(
-        made.node, made.step, made.scan, made.program, made.keys, made.states, finishing, made.ordered,
-        made.identities, made.files, schema,
-    )  # fmt: skip
+    return replace(made, finishing=finishing, schema=schema)
+
+
+def _others(keyed: Keyed, number: int, scan: int) -> tuple[bytes, bytes]:
+    """The keys of what the steps down to a scan are joined with."""
+    found: list[tuple[bytes, ...]] = []
+    while number != scan:
+        inputs = keyed.plan.steps[number].inputs
+        found += [keyed.program.nodes[keyed.node_of[other]].keys for other in inputs[1:]]
+        number = inputs[0]
+    return b"".join(keys[0] for keys in found), b"".join(keys[-1] for keys in found)
 
 
 def key_of(made: Growing, start: int, end: int, which: int = 0) -> bytes:
     """The key of the state of a run. which: 0 by the best names of its files, -1 by the last."""
     names = b"".join(identity.names[which] for identity in made.identities[start:end])
-    return digest_of(joined("state of", made.program, names))
+    return digest_of(joined("state of", made.program, made.others[which], names))
 
 
 def known_runs(made: Growing, entries: Sequence[Entry]) -> list[Run[Entry]]:
@@ -276,7 +324,11 @@ def _runs_of(
 
 
 def advance(
-    made: Growing, plan: Plan, catalog: Catalog, run: Callable[[pl.LazyFrame], tuple[pl.DataFrame, float]]
+    made: Growing,
+    plan: Plan,
+    catalog: Catalog,
+    run: Callable[[pl.LazyFrame], tuple[pl.DataFrame, float]],
+    known: Mapping[int, pl.LazyFrame] = {},
 ) -> tuple[pl.DataFrame, list[Entry], list[Piece]] | None:
     """The result, the entries it was made from, and new states to be kept; None if it is to be computed as a whole."""
     entries = catalog.inquire([made.program])[made.program]
@@ -290,7 +342,7 @@ def advance(
     for piece in pieces:
         if isinstance(piece, Gap):
             for start, end in _cuts(piece, window):
-                frame = _state_plan(plan, made, made.files[start:end])
+                frame = _state_plan(plan, made, made.files[start:end], known)
                 if frame is None:
                     return None
                 state, seconds = run(frame)
@@ -317,14 +369,27 @@ def _opened(catalog: Catalog, entry: Entry) -> pl.DataFrame | None:
         return None
 
 
-def _state_plan(plan: Plan, made: Growing, files: Sequence[str]) -> pl.LazyFrame | None:
+def _state_plan(
+    plan: Plan, made: Growing, files: Sequence[str], known: Mapping[int, pl.LazyFrame] = {}
+) -> pl.LazyFrame | None:
     """The plan that makes the state of some files of the stream."""
     scan = segment(plan, made.scan, files)
     if scan is None:
         return None
     (below,) = plan.steps[made.step].inputs
-    rows = scan if below == made.scan else plan.frame(below, {made.scan: scan})
+    rows = (
+        scan if below == made.scan else plan.frame(below, {**_beside(plan, known, below, made.scan), made.scan: scan})
+    )
     return rows.group_by(*made.keys, maintain_order=made.ordered).agg(*made.states.made)
+
+
+def _beside(plan: Plan, known: Mapping[int, pl.LazyFrame], number: int, scan: int) -> dict[int, pl.LazyFrame]:
+    """What is known, but for the steps on the way to the scan: of them the whole is known, and not a part."""
+    way = {number}
+    while number != scan:
+        number = plan.steps[number].inputs[0]
+        way.add(number)
+    return {step: frame for step, frame in known.items() if step not in way}
 
 
 def _merged(made: Growing, states: Sequence[pl.DataFrame]) -> pl.LazyFrame:

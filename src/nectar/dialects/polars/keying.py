@@ -56,13 +56,18 @@ def keyed(plan: Plan, inputs: Inputs) -> Keyed:
     return _Keying(plan, inputs).run()
 
 
-def key_over(keyed: Keyed, steps: Sequence[int], names: Sequence[bytes]) -> bytes:
-    """The key that the last of these steps has over files of these names. steps: a scan, and each over the last."""
+def key_over(keyed: Keyed, steps: Sequence[int], names: Sequence[bytes], which: int = 0) -> bytes:
+    """The key that the last of these steps has over files of these names. steps: a scan, and each over the last.
+
+    which: of the keys of what else the steps read, the first (0) or the last (-1).
+    """
     scan, *above = steps
-    frame = _frame_of(keyed.plan)
-    key = _key_of_files(keyed.program.nodes[keyed.node_of[scan]].program, names)
+    frame, nodes = _frame_of(keyed.plan), keyed.program.nodes
+    key, last = _key_of_files(nodes[keyed.node_of[scan]].program, names), scan
     for step in above:
-        key = _key_of_step(frame, content_of(keyed.plan.steps[step]).canonical, [key])
+        inputs = keyed.plan.steps[step].inputs
+        below = [key if source == last else nodes[keyed.node_of[source]].keys[which] for source in inputs]
+        key, last = _key_of_step(frame, content_of(keyed.plan.steps[step]).canonical, below), step
     return key
 
 

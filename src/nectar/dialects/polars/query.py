@@ -80,11 +80,11 @@ class Query:
 
     def frame_of(self, node: int) -> pl.LazyFrame:
         """The lazy frame that ends with a node."""
-        replaced = {}
-        for known, stored in self.known.items():
-            for step in self.keyed.steps_of(known):
-                replaced[step] = stored.lazy()
-        return self.keyed.plan.frame(self.keyed.step_of[node], replaced)
+        return self.keyed.plan.frame(self.keyed.step_of[node], self.sources())
+
+    def sources(self) -> dict[int, pl.LazyFrame]:
+        """For each step whose result is known, a source that gives it."""
+        return {step: stored.lazy() for known, stored in self.known.items() for step in self.keyed.steps_of(known)}
 
     def close(self) -> None:
         """Results that were opened for the plan are let go; frames that were handed out stay."""
@@ -245,7 +245,7 @@ def _grow(query: Query, number: int, run: Run) -> None:
     if rows is None:
         _grow_groups(query, number, run)
         return
-    found = put_together(query.keyed, rows, query.catalog, run)
+    found = put_together(query.keyed, rows, query.catalog, run, query.sources())
     if found is not None:
         frame, used = found
         query.known[number] = StoredFrame(frame)
@@ -262,7 +262,7 @@ def _grow_groups(query: Query, number: int, run: Run) -> None:
         begun = time.perf_counter()
         return run(frame), time.perf_counter() - begun
 
-    advanced = advance(made, query.keyed.plan, query.catalog, timed)
+    advanced = advance(made, query.keyed.plan, query.catalog, timed, query.sources())
     if advanced is None:
         return
     frame, used, new = advanced
