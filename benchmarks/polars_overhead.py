@@ -4,8 +4,8 @@
 
 Every query runs in turn as plain Polars and under Nectar with an empty store; who is first changes from round to round.
 The process is warm: modules are loaded, the catalog is open. How long an engine takes varies by more than what is
-measured here, so the time spent in Nectar's own functions is told too. At scale 1 the answers are compared with those that the
-specification prints. The last line is the report.
+measured here, so the time spent in Nectar's own functions is told too. At scale 1 the answers are compared with those
+that the specification prints. The last line is the report.
 """
 
 from __future__ import annotations

@@ -57,7 +57,11 @@ class ByHand:
     """The analysis as a Parquet file that is used if it is there."""
 
     def __init__(self, folder: Path) -> None:
-        self._file = folder / "analysis.parquet"
+        self._file = self.file_in(folder)
+
+    @staticmethod
+    def file_in(folder: Path) -> Path:
+        return folder / "analysis.parquet"
 
     def run(self, program: str, documents: Path, count: int) -> pl.DataFrame:
         if not self._file.exists():

@@ -19,9 +19,10 @@ from time import perf_counter
 from typing import Any
 
 import polars as pl
-from benchmarks.polars_peers import BY_HAND, JOBLIB, NECTAR, PEERS, PLAIN, is_installed, why_no_xorq
+from benchmarks.polars_peers import BY_HAND, JOBLIB, NECTAR, PEERS, PLAIN, ByHand, is_installed, why_no_xorq
 from benchmarks.polars_report import Report
 from benchmarks.programs import words
+from benchmarks.programs.documents import write_documents
 
 ROOT = Path(__file__).resolve().parent.parent
 LATER = ("TopWord", "MostDoc", "TopRatio")
@@ -46,22 +47,25 @@ def measure_sharing(report: Report, documents: Path, where: Path) -> None:
     plain = {program: worker(PLAIN, where, documents, program, COUNTS[:1]) for program in words.PROGRAMS}
     for program, found in plain.items():
         report.add(f"plain_{program.lower()}_s", f"{program}, plain Polars", found["seconds"][0], "s")
-    rest = _small_rest(documents, where)
+    later = [peer for peer in (NECTAR, BY_HAND, JOBLIB) if is_installed(peer)]
+    folders = {peer: where / peer.replace(" ", "_") for peer in later}
+    for peer, folder in folders.items():
+        first = worker(peer, folder, documents, "WordAnalysis", COUNTS[:1])
+        name = peer.replace(" ", "_").lower()
+        report.add(f"{name}_wordanalysis_s", f"WordAnalysis, {peer}, first time", first["seconds"][0], "s")
+        report.add(f"{name}_wordanalysis_kept_s", f"WordAnalysis, {peer}, until it is kept", first["kept"][0], "s")
+    rest = _small_rest(ByHand.file_in(folders[BY_HAND]))
     for program, times in rest.items():
         report.add(f"rest_{program.lower()}_ms", f"{program}, reading the analysis and doing the rest", times, "ms")
-    for peer in (NECTAR, BY_HAND, JOBLIB):
-        if is_installed(peer):
-            _measure_peer(report, peer, documents, where / peer.replace(" ", "_"), plain, rest)
-    measure_hits(report, documents, where / NECTAR, plain["WordAnalysis"])
+    for peer, folder in folders.items():
+        _measure_peer(report, peer, documents, folder, plain, rest)
+    measure_hits(report, documents, folders[NECTAR], plain["WordAnalysis"])
 
 
 def _measure_peer(
     report: Report, peer: str, documents: Path, folder: Path, plain: dict[str, Any], rest: dict[str, list[float]]
 ) -> None:
     name = peer.replace(" ", "_").lower()
-    first = worker(peer, folder, documents, "WordAnalysis", COUNTS[:1])
-    report.add(f"{name}_wordanalysis_s", f"WordAnalysis, {peer}, first time", first["seconds"][0], "s")
-    report.add(f"{name}_wordanalysis_kept_s", f"WordAnalysis, {peer}, until it is kept", first["kept"][0], "s")
     for program in LATER:
         found = worker(peer, folder, documents, program, COUNTS)
         _check(peer, found, plain[program])
@@ -84,10 +88,10 @@ def _check(peer: str, found: Any, plain: Any) -> None:
     assert peer != NECTAR or all(found["reused"]), found["reused"]
 
 
-def _small_rest(documents: Path, where: Path) -> dict[str, list[float]]:
+def _small_rest(analysis: Path) -> dict[str, list[float]]:
     """Milliseconds to read the analysis from an Arrow file and do what is left, as plain Polars, in a warm process."""
-    file = where / "analysis.arrow"
-    words.word_analysis(words.documents_in(documents)).collect().write_ipc(file, compression="uncompressed")
+    file = analysis.with_suffix(".arrow")
+    pl.read_parquet(analysis).write_ipc(file, compression="uncompressed")
     found: dict[str, list[float]] = {}
     for program in LATER:
         for count in COUNTS:
@@ -121,7 +125,7 @@ def main(megabytes: str, folder: str) -> None:
     where = Path(folder)
     documents = where / "documents"
     begun = perf_counter()
-    size = words.write_documents(documents, int(float(megabytes) * 1e6))
+    size = write_documents(documents, int(float(megabytes) * 1e6))
     report = Report()
     report.notes.append(f"{size / 1e6:,.0f} MB of documents, made in {perf_counter() - begun:.1f} s.")
     measure_sharing(report, documents, where)

@@ -55,6 +55,7 @@ class Session:
     def _begin(self) -> None:
         self.keeper = Keeper()
         self.flights = Flights()
+        self.pending: dict[bytes, Any] = {}  # results of queries that are computed, and not yet written, by key
         self._catalog: Catalog | None = None
         self._reservations: Reservations | None = None
         self._inputs: Inputs | None = None

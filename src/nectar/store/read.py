@@ -205,7 +205,8 @@ class Result:
         """The frame; not copied where it is mapped. Raises StoreFailure if it cannot be read."""
         manifest = self._parts.manifest
         views = self._tables()
-        return self._reported(lambda: arrow.read_polars(views, manifest.writer, self.rows, len(manifest.schema)))
+        types = [column.type for column in manifest.schema]
+        return self._reported(lambda: arrow.read_polars(views, manifest.writer, self.rows, types))
 
     def to_object(self, *, writable: bool = False) -> Any:
         """The object. Its arrays are read-only, or private copies made page by page when written to."""

@@ -140,9 +140,10 @@ def _look_up(query: Query) -> None:
     answers = query.catalog.lookup([key for _, key in pairs], [program.nodes[number].program for number, _ in pairs])
     entries: dict[int, Entry] = {}
     lookups: dict[int, int] = {}
-    for (number, _), answer in zip(pairs, answers, strict=True):
-        if answer.entry is not None:
-            entries.setdefault(number, answer.entry)
+    for (number, key), answer in zip(pairs, answers, strict=True):
+        entry = answer.entry or _landed(query, key)
+        if entry is not None:
+            entries.setdefault(number, entry)
         lookups[number] = max(lookups.get(number, 0), answer.lookups)
     while True:
         query.choice = choose(program, entries, lookups)
@@ -154,6 +155,12 @@ def _look_up(query: Query) -> None:
     for number in [number for number in query.known if number not in query.choice.hits]:
         query.known.pop(number).close()
     query.growing = _growing(query, [number for number in query.choice.computed if lookups.get(number, 0) > 0])
+
+
+def _landed(query: Query, key: bytes) -> Entry | None:
+    """What this process has computed and is about to write, as if it were written."""
+    found = query.session.pending.get(key)
+    return None if found is None else found[0]
 
 
 def _growing(query: Query, asked: Sequence[int]) -> tuple[int, ...]:
@@ -169,6 +176,10 @@ def _growing(query: Query, asked: Sequence[int]) -> tuple[int, ...]:
 
 def _open(query: Query, number: int, entry: Entry) -> bool:
     if number in query.known:
+        return True
+    pending = query.session.pending.get(entry.key)
+    if pending is not None and entry.kind == "arrow" and not entry.manifest:
+        query.known[number], query.entries[number] = StoredFrame(pending[1]), entry
         return True
     try:
         opened = query.catalog.open(entry)
@@ -301,7 +312,15 @@ def keep(query: Query, number: int, frame: pl.DataFrame, seconds: float, part: P
     what = about(query, number)
     rows = growing_rows(query.keyed, number)
     spans = () if rows is None or not rows.files else (span_of(rows, 0, len(rows.files)),)
-    reservation, query.reservation = (query.reservation, None) if number == query.keyed.program.root else (None, None)
+    reservation = None
+    if number == query.keyed.program.root:  # what was reserved is the result, and none of its parts
+        reservation, query.reservation = query.reservation, None
+    now = query.session.clock.now()
+    landed = Entry(
+        node.key, node.program, "arrow", "", b"", size, 0, frame.height, seconds, query.began, now, about=what
+    )
+    pending = query.session.pending
+    pending[node.key] = (landed, copy)
 
     def write() -> None:
         kept = False
@@ -319,6 +338,7 @@ def keep(query: Query, number: int, frame: pl.DataFrame, seconds: float, part: P
             if isinstance(answer, Kept):
                 query.session.totals.count_kept(answer.entry.size)
         finally:
+            pending.pop(node.key, None)
             if reservation is not None:
                 reservations = query.session.reservations
                 reservations.done(reservation) if kept else reservations.give_back(reservation)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from nectar.errors import MissingExtraError, StoreFailure, UserError
@@ -28,6 +28,11 @@ Close = Callable[[HashingSink], None]  # ends it
 PART_BYTES: Final = 256 << 20  # parts can be read, verified and moved beside each other; more of them only cost fsyncs
 COMPRESS_ABOVE: Final = 1 << 30  # mapping beats LZ4 at every size; above this the space matters more: decisions/0010
 _MAGIC: Final = b"ARROW1"
+_LIGHT: Final = 1 << 20  # bytes that are copied sooner than pyarrow is loaded
+_PLAIN_TYPES: Final = frozenset(
+    {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float", "double", "bool", "string",
+     "large_string", "string_view", "date32[day]", "binary", "large_binary", "binary_view"}
+)  # fmt: skip
 ENDS: Final = 10  # bytes at each end that `broken_ends` wants to see
 
 
@@ -70,15 +75,18 @@ def read_arrow(views: list[Any], writer: Writer, rows: int) -> pa.Table:
     return table
 
 
-def read_polars(views: list[Any], writer: Writer, rows: int, columns: int) -> pl.DataFrame:
-    """The frame in these files; through pyarrow where it is there and can, since it does not copy."""
+def read_polars(views: list[Any], writer: Writer, rows: int, columns: Sequence[str]) -> pl.DataFrame:
+    """The frame in these files; through pyarrow where it is there and can, since it does not copy.
+
+    columns: their types, for people. A small frame of plain types is not worth loading pyarrow for.
+    """
     polars = _library("polars")
     if polars is None:
         raise MissingExtraError("polars", "polars")
-    if columns == 0:
+    if not columns:
         empty: pl.DataFrame = polars.DataFrame(height=rows)
         return empty
-    if writer == "pyarrow" and _library("pyarrow") is not None:
+    if writer == "pyarrow" and not _is_light(views, columns) and _library("pyarrow") is not None:
         mapped: pl.DataFrame = polars.from_arrow(read_arrow(views, writer, rows), rechunk=False)
         return mapped
     try:
@@ -88,6 +96,12 @@ def read_polars(views: list[Any], writer: Writer, rows: int, columns: int) -> pl
         raise StoreFailure(f"the parts are no Arrow files: {error}; compute the result again") from error
     _expect(frame.height, rows)
     return frame
+
+
+def _is_light(views: list[Any], columns: Sequence[str]) -> bool:
+    """Whether copying costs less than loading pyarrow, and Polars reads the very types that were written."""
+    small = "pyarrow" not in sys.modules and sum(len(memoryview(view)) for view in views) <= _LIGHT
+    return small and _PLAIN_TYPES.issuperset(columns)
 
 
 def _expect(found: int, rows: int) -> None:
