@@ -1,4 +1,4 @@
-"""Four programs that analyse documents, as in the Nectar paper: three of them begin with what the first one computes."""
+"""Four programs that analyse documents, as in the Nectar paper: three begin with what the first one computes."""
 
 from __future__ import annotations
 

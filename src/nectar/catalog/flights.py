@@ -145,7 +145,7 @@ class Reservations:
 
     def __init__(self, catalog: Catalog, pause: Callable[[float], object] | None = None) -> None:
         self._catalog = catalog
-        self._held: dict[str, Reservation] = {}
+        self._held: dict[str, tuple[Reservation, int]] = {}  # with the thread that took each
         self._stop = threading.Event()
         self._pause = self._stop.wait if pause is None else pause
         self._thread: threading.Thread | None = None
@@ -168,6 +168,8 @@ class Reservations:
                 self._hold(answer.reservation)
                 return answer.reservation
             standing = answer.reservation
+            if self._held.get(standing.token, (None, 0))[1] == threading.get_ident():
+                return None  # this thread would wait for itself
             if _has_died(standing, self._catalog.holder):
                 self._catalog.release(standing)
                 continue
@@ -195,14 +197,14 @@ class Reservations:
         self._stop.set()
 
     def _hold(self, reservation: Reservation) -> None:
-        self._held[reservation.token] = reservation
+        self._held[reservation.token] = (reservation, threading.get_ident())
         if self._thread is None:
             self._thread = threading.Thread(target=self._renew, name="nectar-reservations", daemon=True)
             self._thread.start()
 
     def _renew(self) -> None:
         while not self._stop.wait(_RENEW):
-            for reservation in list(self._held.values()):
+            for reservation, _ in list(self._held.values()):
                 try:
                     self._catalog.prolong(reservation, HOLD)
                 except CatalogFailure:  # others may then compute it as well: a cost, and no more

@@ -262,8 +262,11 @@ def _kept(query: Query, frame: pl.DataFrame, part: Part) -> None:
     """The result is kept in the background, if it is worth it, and what the query was goes on record."""
     try:
         keep(query, query.keyed.program.root, frame, part.seconds, part)
-    except Exception:
+    except Exception as error:
         _log.exception("the result could not be kept")
+        part.keeping = f"not kept: {type(error).__name__}: {error}"
+    finally:
+        release(query)  # unless whoever writes the result has taken it over
     catalog, found, site, began = query.catalog, query.keyed, call_site(), query.began
     query.session.keeper.submit(lambda: remember(catalog, found, site, began))
 
