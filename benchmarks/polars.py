@@ -98,7 +98,8 @@ def main() -> None:
     sizes = Sizes(**{name: getattr(usual, name) if value is None else value for name, value in given.items()})
     report, about = measure(sizes, chosen.only, chosen.folder)
     loads = f"load {about['load_before']} before and {about['load_after']} after"
-    print(f"{about['cores']} cores, {loads}. Of those compared only Nectar notices changed code and changed files.")
+    print(f"{about['cores']} cores, {loads}.")
+    print("Files written by hand know nothing of changed code or documents; joblib sees changes of its function alone.")
     print(json.dumps(json.loads(report.as_json()) | about))
 
 

@@ -134,6 +134,7 @@ STAGES: tuple[tuple[str, str, str], ...] = (
     ("identify files", "nectar.store.inputs.identify", "Inputs.identify"),
     ("make keys", "nectar.dialects.polars.query", "keyed"),
     ("choose and look up", "nectar.dialects.polars.query", "_look_up"),
+    ("say that it is computed here", "nectar.dialects.polars.engine", "claimed"),
     ("look at files again", "nectar.dialects.polars.query", "_changed"),
     ("decide to keep, hand over", "nectar.dialects.polars.engine", "keep"),
 )

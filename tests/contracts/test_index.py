@@ -76,7 +76,7 @@ def test_entry_comes_back_as_it_was_added(index, another):
         spans=(Span(b"a", b"b", 3), Span(b"c", b"c", 1)), producer="ü@host:1", signature=b"\x00s", rebuildable=False,
     )  # fmt: skip
     decision = index.add(added, "", 60.0, NOW)
-    assert decision == Accept(replace(added, created=NOW, used=NOW, protected=NOW + 60.0))
+    assert decision == Accept(replace(added, used=NOW, protected=NOW + 60.0))
     assert another().lookup([key(1)]) == {key(1): decision.entry}
     assert counted(index).size == 2**50
 
@@ -191,7 +191,7 @@ def test_candidates_say_what_policies_need(index):
     index.touch({key(1): (4, NOW + 7)})
     [candidate] = index.candidates()
     assert candidate._asdict() == {
-        "key": added.key, "size": 5, "files": 3, "seconds": 2.5, "hits": 4, "created": NOW, "used": NOW + 7,
+        "key": added.key, "size": 5, "files": 3, "seconds": 2.5, "hits": 4, "created": 0.0, "used": NOW + 7,
         "protected": NOW, "pinned": True, "rebuildable": False,
     }  # fmt: skip
 

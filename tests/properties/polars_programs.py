@@ -1,8 +1,8 @@
 """Random Polars programs over files of many kinds: a string of bytes is a program, and shorter bytes a simpler one.
 
 `Tape` hands out choices; `program` makes a Frame of them, which can be built any number of times, in any process. A
-Frame knows whether Polars promises the order of its rows; whatever depends on an order gets rows that were sorted first,
-so that every program has one answer. Floats are multiples of 1/4, so that sums are exact in whatever order they are made.
+Frame knows whether Polars promises the order of its rows; whatever depends on an order gets rows that were sorted
+first, so that every program has one answer. Floats are multiples of 1/4: sums are exact in whatever order.
 """
 
 from __future__ import annotations
@@ -133,10 +133,14 @@ def rows(seed: int, count: int) -> pl.DataFrame:
 FILES = 3
 
 
+def path_of(folder: Path, kind: str, number: int) -> Path:
+    return folder / kind / (f"k={number}/part.parquet" if kind == "hive" else f"p{number}.{kind}")
+
+
 def write_file(folder: Path, kind: str, number: int, version: int) -> None:
     """One file of a kind of source, as of a version."""
     table = rows(1000 * version + 10 * number + len(kind), 7 + 5 * number)
-    path = folder / kind / (f"k={number}/part.parquet" if kind == "hive" else f"p{number}.{kind}")
+    path = path_of(folder, kind, number)
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(".aside")
     if kind == "parquet":
@@ -239,7 +243,9 @@ def _is_sortable(kind: Any) -> bool:
 
 
 def _key_columns(schema: dict[str, Any]) -> list[str]:
-    return _of(schema, lambda kind: kind.is_integer() or kind in (pl.String, pl.Boolean, pl.Date, pl.Categorical, pl.Enum))
+    return _of(
+        schema, lambda kind: kind.is_integer() or kind in (pl.String, pl.Boolean, pl.Date, pl.Categorical, pl.Enum)
+    )
 
 
 def _integer(tape: Tape, column: pl.Expr) -> pl.Expr:
@@ -319,7 +325,9 @@ def row_wise(tape: Tape, schema: dict[str, Any], name: str) -> pl.Expr:
     if kind == pl.Duration:
         return tape.pick([column.dt.total_seconds(), column * 2, column + datetime.timedelta(1)])
     if kind == pl.Struct and any(field.name == "p" for field in kind.fields):
-        return tape.pick([column.struct.field("p"), column.struct.rename_fields(["m", "n"]), column.struct.json_encode()])
+        return tape.pick(
+            [column.struct.field("p"), column.struct.rename_fields(["m", "n"]), column.struct.json_encode()]
+        )
     if kind in (pl.Categorical, pl.Enum):
         return tape.pick([column.cast(pl.String), column == "low", column.cat.len_bytes(), column.is_in(["one", "mid"])
                           if kind == pl.Categorical else column.is_null()])  # fmt: skip
@@ -640,7 +648,9 @@ def _pivot(tape: Tape, frame: Frame) -> Frame:
     if schema.get("g") != pl.String or "k" not in schema:
         return frame
     columns = tape.pick([["u", "v"], ["w"], ["v", "u", "w"]])
-    return frame.then(lambda lf: lf.pivot("g", on_columns=columns, index="k", values="k", aggregate_function="len"), False)
+    return frame.then(
+        lambda lf: lf.pivot("g", on_columns=columns, index="k", values="k", aggregate_function="len"), False
+    )
 
 
 def _time(tape: Tape, frame: Frame) -> Frame:

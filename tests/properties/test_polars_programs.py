@@ -1,4 +1,4 @@
-"""Random Polars programs under Nectar: the answer, its types and its order are those of plain Polars, whatever is known.
+"""Random Polars programs under Nectar: answers, types and order are those of plain Polars, whatever is known.
 
 Each program runs plainly, cold, warm, with some results evicted, beside a program that shares its beginning, and after
 a file was rewritten; in the end many of them run once more in another process. Parts are kept as often as possible.
@@ -67,7 +67,8 @@ class World:
 
 def catalog() -> Catalog:
     session = sessions.current()
-    assert session is not None and session.catalog is not None
+    assert session is not None
+    assert session.catalog is not None
     session.settle()
     return session.catalog
 
@@ -138,15 +139,53 @@ def test_answers_are_those_of_plain_polars(world: World, data: bytes, engine: st
     if related is not None:
         world.check(related, engine, "related")
         world.check(related, random.choice(ENGINES), "related again")
-    if random.random() < 0.15:
-        kind, number = random.choice(programs.KINDS), random.randrange(programs.FILES)
-        programs.write_file(world.files, kind, number, 1 + random.randrange(3))
-        try:
-            world.check(frame, engine, "rewritten")
-        finally:
-            programs.write_file(world.files, kind, number, 0)
-        world.check(frame, engine, "restored")
+    if random.random() < 0.25:
+        _change_a_file(world, frame, engine, random)
     world.ran.append((data, engine))
+
+
+def _change_a_file(world: World, frame: programs.Frame, engine: str, random: Random) -> None:
+    """One file is rewritten, or comes and goes."""
+    kind, number = random.choice(programs.KINDS), random.randrange(programs.FILES + 2)
+    new = number >= programs.FILES
+    programs.write_file(world.files, kind, number, random.randrange(1, 4))
+    try:
+        world.check(frame, engine, "appended" if new else "rewritten")
+    finally:
+        if new:
+            programs.path_of(world.files, kind, number).unlink()
+        else:
+            programs.write_file(world.files, kind, number, 0)
+    world.check(frame, engine, "as before")
+
+
+SINKS: dict[str, Any] = {"sink_parquet": pl.read_parquet, "sink_ipc": pl.read_ipc}
+
+
+@settings(max_examples=PROGRAMS // 6, suppress_health_check=list(HealthCheck))
+@given(
+    tapes=st.lists(st.binary(min_size=80, max_size=90), min_size=2, max_size=3),
+    shared=st.integers(0, 20),
+    engine=st.sampled_from(ENGINES),
+)
+def test_several_at_once_and_into_files(world: World, tapes: list[bytes], shared: int, engine: str) -> None:
+    frames = [built(tapes[0][:shared] + tape[shared:], world.files) for tape in tapes]
+    good = [frame for frame in frames if frame is not None and isinstance(plainly(frame, engine), tuple)]
+    if not good:
+        return
+    expected = [plainly(frame, engine) for frame in good]
+    for _ in range(2):
+        found = pl.collect_all([frame.make() for frame in good], engine=engine)
+        for frame, one, other in zip(good, found, expected, strict=True):
+            assert same(programs.answer_of(one, frame.ordered), other), _shown(frame)
+        catalog()
+    for method, read in SINKS.items():
+        target = world.home.parent / "sunk"
+        try:
+            getattr(good[0].make(), method)(target, engine=engine)
+        except pl.exceptions.PolarsError:  # not every type has a place in every kind of file
+            continue
+        assert read(target).height == expected[0][1], _shown(good[0])
 
 
 def test_much_was_reused(world: World) -> None:

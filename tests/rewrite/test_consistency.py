@@ -12,7 +12,15 @@ INEXACT = Order(carries=False, arbitrary=True)
 def _program(*nodes: tuple[Order, tuple[int, ...]], refused: int = -1, acts: int = -1) -> Program:
     return Program(
         tuple(
-            Node(str(at), inputs, bytes([at]), (bytes([at]),), order, "no" if at in (refused, acts) else "", acts=at == acts)
+            Node(
+                str(at),
+                inputs,
+                bytes([at]),
+                (bytes([at]),),
+                order,
+                "no" if at in (refused, acts) else "",
+                acts=at == acts,
+            )
             for at, (order, inputs) in enumerate(nodes)
         )
     )

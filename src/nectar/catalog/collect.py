@@ -155,7 +155,8 @@ class Collector:
             found
             for found in ours
             if state.may_sweep(
-                found.location in referred and not found.staged and not found.trashed,
+                # What was being written when it was listed may have been published since: its row tells.
+                found.location in referred and not found.trashed,
                 leases.get(found.location, ()),
                 found.modified,
                 0.0 if found.trashed else grace,

@@ -62,8 +62,9 @@ def choose(program: Program, entries: Mapping[int, Entry], lookups: Mapping[int,
 
 
 def _worth_keeping(program: Program, computed: Sequence[int], lookups: Mapping[int, int]) -> tuple[int, ...]:
+    """Parts to be computed on their own. What may not be looked up may not be cut out either, for the same reason."""
     return tuple(
         number
         for number in computed
-        if number != program.root and program.nodes[number].breaker and lookups.get(number, 0) >= LOOKED_UP
+        if number != program.root and program.nodes[number].breaker and lookups.get(number, -1) >= LOOKED_UP
     )

@@ -23,11 +23,16 @@ DETERMINED = [
 BY_ORDER = [
     LF.head(1), LF.tail(1), LF.gather([0]), LF.with_row_index(), LF.select(A.shift()), LF.select(A.cum_sum()),
     LF.filter(A.is_first_distinct()), LF.select(A.first()), LF.select(A.sort()), LF.select(A.filter(A > 1)),
-    LF.with_columns(A.rank("ordinal")), LF.map_batches(lambda frame: frame), LF.unique("a", keep="first", maintain_order=True),
-    LF.with_columns(A.map_batches(lambda column: column.cum_sum())), LF.group_by("b", maintain_order=True).agg(A.last()),
-    LF.sort("a", maintain_order=True).rolling("a", period="2i").agg(A.max()), LF.with_columns(A.first().over("b", order_by="c")),
-    pl.concat([LF, LF.select(z="a")], how="horizontal"), LF.select(A.unique(maintain_order=True)), LF.select(A.implode()),
-    LF.select(A.shuffle(seed=1)), LF.with_columns(A.rolling_sum(2)), LF.select(A.explode()), LF.with_columns(A.reverse()),
+    LF.with_columns(A.rank("ordinal")), LF.map_batches(lambda frame: frame),
+    LF.unique("a", keep="first", maintain_order=True),
+    LF.with_columns(A.map_batches(lambda column: column.cum_sum())),
+    LF.group_by("b", maintain_order=True).agg(A.last()),
+    LF.sort("a", maintain_order=True).rolling("a", period="2i").agg(A.max()),
+    LF.with_columns(A.first().over("b", order_by="c")),
+    pl.concat([LF, LF.select(z="a")], how="horizontal"), LF.select(A.unique(maintain_order=True)),
+    LF.select(A.implode()),
+    LF.select(A.shuffle(seed=1)), LF.with_columns(A.rolling_sum(2)), LF.select(A.explode()),
+    LF.with_columns(A.reverse()),
 ]  # fmt: skip
 SCRAMBLED = [
     LF.group_by("b").agg(A.max()), LF.join(LF, on="a"), LF.join(LF, on="a", maintain_order="left_right"), LF.unique(),

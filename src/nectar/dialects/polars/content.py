@@ -14,7 +14,6 @@ import msgspec
 
 from nectar.dialects.polars.plan import Step
 from nectar.errors import NectarError
-from nectar.keys.outcome import outcome_of
 from nectar.keys.scheme import digest_of
 from nectar.keys.values.polars_plans import (
     MAP_FUNCTIONS,
@@ -124,6 +123,8 @@ class _Reader:
         return keys[-1:] == ("Rank",) and b"Random" not in _encode(self.step.body)
 
     def _function(self, pickled: bytes) -> Any:
+        from nectar.keys.outcome import outcome_of  # takes long to load, and most plans hold no function
+
         self.live = True
         try:
             outcome = outcome_of(Callback(unpickled(pickled, "a Polars plan")))

@@ -12,8 +12,6 @@ from difflib import SequenceMatcher
 from typing import Final
 
 from nectar.dialects.polars.history import ProgramRecord, StepRecord
-from nectar.keys.difference import compare
-from nectar.keys.trace import Trace
 
 _SHOWN_FILES: Final = 3
 _SHOWN_PHRASES: Final = 2
@@ -98,6 +96,11 @@ def _files(old: dict[str, str], new: dict[str, str]) -> Iterator[str]:
 
 
 def _functions(old: StepRecord, new: StepRecord) -> Iterator[str]:
+    if not old.traces or not new.traces:
+        return
+    from nectar.keys.difference import compare  # takes long to load, and most plans hold no function
+    from nectar.keys.trace import Trace
+
     for before, after in zip(old.traces, new.traces, strict=False):
         found = compare(Trace.from_json(before), Trace.from_json(after))
         if found:

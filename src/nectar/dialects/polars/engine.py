@@ -17,7 +17,17 @@ from polars.lazyframe.query_result import SingleNodeQueryResult
 
 from nectar.dialects.polars.explain import tell_watchers, watchers, why_missed
 from nectar.dialects.polars.history import call_site, remember
-from nectar.dialects.polars.query import Query, about, claimed, computed, keep, learn_content, prepared, release
+from nectar.dialects.polars.query import (
+    Query,
+    about,
+    claimed,
+    computed,
+    is_own_fault,
+    keep,
+    learn_content,
+    prepared,
+    release,
+)
 from nectar.errors import NectarError
 from nectar.report.run import Outcome, Part, RunReport
 from nectar.session import Session, current, running
@@ -118,6 +128,8 @@ class PolarsEngine(pl.Engine):
             try:
                 return computed(query, lambda frame: self.inner.collect(frame, **options))
             except (Exception, pl.exceptions.PanicException) as error:
+                if not is_own_fault(query, error):
+                    raise
                 _log.info("the query runs as it is: with known parts it failed: %s", error)
         return self.inner.collect(lf, **options)  # type: ignore[no-any-return]
 

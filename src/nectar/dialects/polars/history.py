@@ -24,7 +24,6 @@ from nectar.dialects.polars.content import content_of
 from nectar.dialects.polars.keying import Keyed
 from nectar.dialects.polars.plan import Step
 from nectar.dialects.polars.words import detail_of, phrases_of
-from nectar.keys.api import trace
 from nectar.keys.values.polars_plans import Callback, is_python, looks_pickled, unpickled
 
 _log: Final = logging.getLogger("nectar.polars")
@@ -102,6 +101,8 @@ def short(digest: bytes) -> str:
 
 def _traces(step: Step) -> Iterator[str]:
     for pickled in _pickled(step.body, (step.kind,)):
+        from nectar.keys.api import trace  # takes long to load, and most plans hold no function
+
         try:
             yield trace(Callback(unpickled(pickled, "a Polars plan"))).to_json()
         except Exception as error:  # pickles of others may raise anything; the step is still compared by its digest

@@ -133,6 +133,16 @@ class Plan:
         return {number: slot for slot, number in self._number_of_slot.items()}
 
 
+def traverser_of(frame: pl.LazyFrame) -> Any:
+    """The resolved plan of a lazy frame, to be gone through.
+
+    The schema is asked for first: it lets other threads go on while files are opened. Going through a frame that is not
+    resolved would stop them all, and wait for ever if one of them runs a Python function in a pool that is needed.
+    """
+    frame.collect_schema()
+    return frame._ldf.visit()
+
+
 class _Writer:
     """Writes one plan: slots of its own, in the order of steps."""
 

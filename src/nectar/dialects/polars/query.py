@@ -27,7 +27,7 @@ from nectar.dialects.polars.incremental import (
     span_of,
 )
 from nectar.dialects.polars.keying import Keyed, keyed
-from nectar.dialects.polars.plan import Plan
+from nectar.dialects.polars.plan import Plan, traverser_of
 from nectar.dialects.polars.scans import source_of
 from nectar.dialects.polars.stored import StoredFrame
 from nectar.errors import EnvironmentFailure, NectarError, StoreFailure
@@ -115,16 +115,14 @@ def too_large(frame: pl.LazyFrame) -> str:
 
 def in_memory(frame: pl.LazyFrame) -> int:
     """Bytes of the frames in memory that a query works on."""
-    traverser = frame._ldf.visit()
+    traverser = traverser_of(frame)
     pending = [traverser.get_node()]
     size = 0.0
     while pending:
         traverser.set_node(pending.pop())
         try:
             node = traverser.view_current_node()
-        except (
-            NotImplementedError
-        ):  # Polars shows neither Arrow scans nor steps with Python functions: no frames either
+        except NotImplementedError:  # neither Arrow scans nor steps with functions are shown, and no frame is in them
             node = None
         if type(node).__name__ == "DataFrameScan":
             size += pl.DataFrame._from_pydf(node.df).estimated_size()
@@ -238,7 +236,10 @@ def learn_content(session: Session, path: str) -> None:
 def computed(query: Query, run: Run) -> pl.DataFrame:
     """The result, computed with what is known; parts that are asked for often are kept on the way."""
     for number in query.growing:
-        _grow(query, number, run)
+        try:
+            _grow(query, number, run)
+        except (Exception, pl.exceptions.PanicException) as error:  # then it is computed as a whole
+            _log.info("what is known of parts of a stream could not be used: %s", error)
     for number in query.choice.keep:
         if number in query.known:
             continue
@@ -248,6 +249,17 @@ def computed(query: Query, run: Run) -> pl.DataFrame:
         query.known[number] = StoredFrame(frame)
     rewritten = query.rewritten()
     return run(query.frame_of(query.keyed.program.root) if rewritten is None else rewritten)
+
+
+def is_own_fault(query: Query, error: BaseException) -> bool:
+    """Whether a query with known parts may have failed because of them, and not by itself.
+
+    What fails while it runs, such as a function of the user, fails without Nectar too; running it again would only take
+    time. What Polars finds wrong with a plan is told again by the plan as it was written, at once and in its own words.
+    """
+    ran = isinstance(error, pl.exceptions.ComputeError)
+    by_itself = ran or (isinstance(error, Exception) and not isinstance(error, pl.exceptions.PolarsError))
+    return not by_itself or any(stored.failed for stored in query.known.values())
 
 
 def _grow(query: Query, number: int, run: Run) -> None:

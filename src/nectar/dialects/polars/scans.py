@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 import polars as pl
 
-from nectar.dialects.polars.plan import Plan, Step
+from nectar.dialects.polars.plan import Plan, Step, traverser_of
 from nectar.keys.scheme import digest_of
 
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -61,7 +61,7 @@ def _scan(plan: Plan, number: int, step: Step) -> Source:
     arguments = {name: value for name, value in step.body["unified_scan_args"].items() if name not in _WITHOUT_EFFECT}
     if arguments.get("deletion_files") or arguments.get("column_mapping"):
         return Source(b"", (), ("it reads a table with deletion files or mapped columns, which is not supported yet",))
-    traverser = plan.frame(number)._ldf.visit()
+    traverser = traverser_of(plan.frame(number))
     files = tuple(str(path) for path in (_like_csv(step) if kind == "Ipc" else traverser).view_current_node().paths)
     schema = [(name, repr(dtype)) for name, dtype in traverser.get_schema().items()]
     inner = {
@@ -105,7 +105,7 @@ def _serialised_schema(schema: pl.Schema) -> Any:
 def _like_csv(step: Step) -> Any:
     """A scan that finds the same files: those of Arrow files are not shown, and finding them is the same for all."""
     paths = [path["inner"] for path in step.body["sources"]["Paths"]]
-    return pl.scan_csv(paths, schema={"": pl.Null}, glob=step.body["unified_scan_args"]["glob"])._ldf.visit()
+    return traverser_of(pl.scan_csv(paths, schema={"": pl.Null}, glob=step.body["unified_scan_args"]["glob"]))
 
 
 def _paths_that_show(arguments: dict[str, Any], files: tuple[str, ...]) -> tuple[str, ...]:

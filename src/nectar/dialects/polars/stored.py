@@ -13,7 +13,9 @@ from typing import Any, Final
 import polars as pl
 
 _frames: Final[dict[int, pl.DataFrame]] = {}
+_failed: Final[set[int]] = set()
 _numbers: Final = itertools.count(1)
+_MORSEL: Final = 100_000  # rows handed over at a time, so that several threads have something to do
 
 
 class StoredFrame:
@@ -30,9 +32,15 @@ class StoredFrame:
             schema=self.frame.schema, scan_fn=_Reader(self._number), pyarrow=False, validate_schema=False, is_pure=True
         )
 
+    @property
+    def failed(self) -> bool:
+        """Whether it could not be read when a plan asked for it."""
+        return self._number in _failed
+
     def close(self) -> None:
         """Plans that refer to it cannot run any more."""
         _frames.pop(self._number, None)
+        _failed.discard(self._number)
 
 
 class _Reader:
@@ -44,6 +52,15 @@ class _Reader:
     def __call__(
         self, with_columns: list[str] | None, predicate: bytes | None, n_rows: int | None, batch_size: int | None
     ) -> tuple[Iterator[pl.DataFrame], bool]:
+        try:
+            return self._read(with_columns, predicate, n_rows)
+        except BaseException:
+            _failed.add(self.number)
+            raise
+
+    def _read(
+        self, with_columns: list[str] | None, predicate: bytes | None, n_rows: int | None
+    ) -> tuple[Iterator[pl.DataFrame], bool]:
         frame = _frames[self.number]
         if n_rows is not None:
             frame = frame.head(n_rows)
@@ -52,7 +69,7 @@ class _Reader:
             frame = frame.filter(parsed)
         if with_columns is not None:
             frame = frame.select(with_columns)
-        return iter([frame]), understood
+        return frame.iter_slices(_MORSEL) if frame.height > _MORSEL else iter([frame]), understood
 
 
 def _parsed(predicate: bytes | None) -> tuple[pl.Expr | None, bool]:

@@ -1,0 +1,163 @@
+"""Programs that once got a wrong answer, lost an effect, waited for themselves or were not cached for no reason."""
+
+from __future__ import annotations
+
+import time
+
+import polars as pl
+import pytest
+
+import nectar
+from nectar.dialects.polars.keying import keyed
+from nectar.dialects.polars.plan import Plan
+from nectar.rewrite import choose
+from nectar.rewrite.consistency import reusable
+
+TABLE = pl.DataFrame({"a": [3, 1, 2, 2], "b": ["x", "y", "z", "x"], "c": [1.0, 0.5, 2.5, 4.0]})
+
+
+@pytest.fixture
+def scan(tmp_path):
+    TABLE.write_parquet(tmp_path / "table.parquet")
+    return pl.scan_parquet(tmp_path / "table.parquet")
+
+
+@pytest.fixture
+def often(monkeypatch):
+    """Parts are kept at the first opportunity."""
+    monkeypatch.setattr(choose, "LOOKED_UP", 0)
+
+
+def _settled(session):
+    assert session.settle(30)
+
+
+def _is_reused(frame, session):
+    frame.collect()
+    _settled(session)
+    frame.collect()
+    return not nectar.last_run().computed
+
+
+def test_rows_gathered_by_other_numbers_are_others(scan, enabled):
+    assert scan.gather([0, 1]).collect()["a"].to_list() == [3, 1]
+    _settled(enabled)
+    assert scan.gather([1, 2]).collect()["a"].to_list() == [1, 2]
+    assert _is_reused(scan.gather([1, 2]), enabled)
+
+
+def test_a_pivot_for_other_columns_is_another(scan, enabled):
+    def pivoted(columns):
+        return scan.pivot("b", on_columns=columns, index="a", values="c", aggregate_function="max").collect()
+
+    assert set(pivoted(["x", "y"]).columns) == {"a", "x", "y"}
+    _settled(enabled)
+    assert set(pivoted(["x", "z"]).columns) == {"a", "x", "z"}
+
+
+def test_a_query_text_over_a_known_part_is_run_by_polars(scan, enabled, often):
+    known = scan.group_by("b").agg(pl.col("a").max())
+    known.collect()
+    _settled(enabled)
+    assert known.sql("select sum(a) as s from self").collect()["s"].to_list() == [6]
+
+
+def test_a_schema_function_over_a_known_part_is_run_by_polars(scan, enabled, often):
+    known = scan.group_by("b").agg(pl.col("a").max())
+    known.collect()
+    _settled(enabled)
+    assert known.pipe_with_schema(lambda frame, schema: frame).collect().height == 3
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_arrow_files_are_known(tmp_path, enabled, several):
+    for name in ("p1", "p10", "p9"):
+        TABLE.with_columns(name=pl.lit(name)).write_ipc(tmp_path / f"{name}.arrow")
+    frame = pl.scan_ipc(tmp_path / "p*.arrow" if several else tmp_path / "p9.arrow").filter(pl.col("a") > 1)
+    before = frame.collect()
+    _settled(enabled)
+    assert frame.collect().equals(before)
+    assert not nectar.last_run().computed
+    TABLE.head(1).with_columns(name=pl.lit("p9")).write_ipc(tmp_path / "p9.arrow")
+    assert frame.collect().filter(pl.col("name") == "p9").height == 1
+
+
+def first_row(frame):
+    return frame.head(1)
+
+
+def test_python_functions_on_frames_and_groups_are_known(scan, enabled):
+    assert _is_reused(scan.map_batches(first_row), enabled)
+    assert _is_reused(scan.group_by("b", maintain_order=True).map_groups(first_row, schema=TABLE.schema), enabled)
+
+
+def test_a_sum_and_its_maximum_come_from_one_run(scan, enabled):
+    """From two runs the sums may differ in the last bit, and no row would be found."""
+    sums = scan.group_by("b").agg(pl.col("c").sum().alias("total"))
+    best = sums.select(pl.col("total").max())
+    program = keyed(Plan.of(sums.join(best, on="total")), enabled.inputs).program
+    allowed = reusable(program)
+    (at_sums,) = [at for at, node in enumerate(program.nodes) if node.text.startswith("group_by")]
+    assert (allowed[at_sums], allowed[program.root]) == (True, True)
+    assert not any(allowed[at] for at in program.users[at_sums] if at != program.root)
+
+
+def test_two_slices_of_a_join_come_from_one_run(scan, enabled):
+    """Polars moves a slice into the join, whatever order was asked for."""
+    joined = scan.join(scan, on="b", maintain_order="left_right")
+    program = keyed(Plan.of(pl.concat([joined.head(2), joined.tail(2)])), enabled.inputs).program
+    slices = [at for at, node in enumerate(program.nodes) if node.text == "slice"]
+    assert len(slices) == 2
+    assert not any(reusable(program)[at] for at in slices)
+
+
+def test_a_function_that_changes_its_surroundings_is_run_as_it_was_given(scan, enabled, often):
+    seen = []
+
+    def noting(frame):
+        seen.append(frame.height)
+        return frame
+
+    known = scan.group_by("b").agg(pl.col("a").max())
+    known.collect()
+    _settled(enabled)
+    for times in (1, 2):
+        known.map_batches(noting).collect()
+        assert seen == [3] * times
+    assert "noting" in nectar.last_run().why
+
+
+def test_a_function_that_reads_the_clock_is_not_cached_but_what_it_gets_is(scan, enabled, often):
+    def dated(frame):
+        return frame.with_columns(a=pl.lit(time.perf_counter_ns()))
+
+    known = scan.group_by("b").agg(pl.col("a").max())
+    known.collect()
+    _settled(enabled)
+    first, second = (known.map_batches(dated).collect()["a"][0] for _ in range(2))
+    assert first != second
+    assert len(nectar.last_run().reused) == 1
+
+
+def test_bytes_of_people_are_never_taken_for_functions(scan, enabled):
+    odd = scan.select("a", wide=pl.lit(2**103 + 5), raw=pl.lit(b"\x00ab\x80\x05."))
+    assert _is_reused(odd, enabled)
+
+
+def test_empty_bytes_are_known(scan, enabled):
+    assert _is_reused(scan.select("a", pl.lit(b"").alias("z")), enabled)
+
+
+def test_nothing_stays_reserved_when_a_part_is_kept_on_the_way(scan, enabled, often):
+    scan.group_by("b").agg(pl.col("a").max()).filter(pl.col("a") > 1).collect()
+    scan.group_by("b").agg(pl.col("a").max()).with_columns(z=1).collect()
+    _settled(enabled)
+    assert not enabled.reservations._held
+
+
+def test_a_cross_join_under_a_filter_keeps_its_rows(scan, enabled, often):
+    pairs = scan.join(scan, how="cross")
+    pairs.collect()
+    _settled(enabled)
+    found = pairs.filter(pl.col("a") == pl.col("a_right")).collect()
+    assert found.height == 6
