@@ -60,7 +60,8 @@ def measure_here(repeats: int) -> dict[str, dict[str, float | None]]:
 
 def run(python: str, script: str, *arguments: str, path: Path = ROOT, limit: float = 120) -> str | None:
     """What a process prints as its last line; None if it fails."""
-    command = [python, str(ROOT / "benchmarks" / script), *arguments]
+    # -P: the folder of the script, in which there is a polars.py, is not where modules are looked for
+    command = [python, "-P", str(ROOT / "benchmarks" / script), *arguments]
     # compiled code is kept between processes, as it is for everybody else
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     try:
@@ -197,6 +198,8 @@ def figures_of(
     """What the JSON line holds: medians over the runs, and how far the runs lie apart."""
     figures: dict[str, object] = {"functions": len(functions()), "runs": len(runs)}
     for tool in runs[0]:
+        if any(all(value is None for value in run[tool].values()) for run in runs):
+            continue  # it failed in this run
         per_run = [spread([value for value in run[tool].values() if value is not None]) for run in runs]
         name = plain(tool.removeprefix("nectar "))
         figures[f"{name}_median_us"] = round(median(each[0] for each in per_run), 1)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import polars as pl
 import pytest
 
 import nectar
+from nectar import session
 from nectar.dialects.polars.keying import keyed
-from nectar.dialects.polars.plan import Plan
+from nectar.dialects.polars.plan import Plan, traverser_of
 from nectar.rewrite import choose
 from nectar.rewrite.consistency import reusable
 
@@ -161,3 +163,48 @@ def test_a_cross_join_under_a_filter_keeps_its_rows(scan, enabled, often):
     _settled(enabled)
     found = pairs.filter(pl.col("a") == pl.col("a_right")).collect()
     assert found.height == 6
+
+
+@pytest.mark.parametrize("write", ["write_parquet", "write_ipc", "write_csv"])
+@pytest.mark.parametrize("together", [False, True])
+def test_a_frame_that_remembers_fewer_files_does_not_answer_for_all(tmp_path, enabled, write, together):
+    """What is kept for two files must not have been made from the one that the frame has seen before."""
+    folder = tmp_path / "files"
+    folder.mkdir()
+    scan = {"write_parquet": pl.scan_parquet, "write_ipc": pl.scan_ipc, "write_csv": pl.scan_csv}[write]
+    getattr(pl.DataFrame({"a": [1]}), write)(folder / "p1")
+
+    def highest():
+        return scan(folder / "p*").select(pl.col("a").max())
+
+    old = highest()
+    nectar.disable()
+    old.collect()
+    nectar.enable(home=enabled.settings.home, reserve=0)
+    getattr(pl.DataFrame({"a": [5]}), write)(folder / "p2")
+    pl.collect_all([old]) if together else old.collect()
+    assert session.current().settle(30)
+    assert highest().collect().item() == 5
+
+
+def test_looking_at_files_does_not_stop_other_threads(tmp_path):
+    """Otherwise it waits for ever if a thread that runs a Python function in Polars is needed to look at them."""
+    wide = pl.DataFrame({f"c{number}": range(2000) for number in range(200)})
+    for number in range(3):
+        wide.write_csv(tmp_path / f"{number}.csv")
+    frame = pl.scan_csv(tmp_path / "*.csv", infer_schema_length=None)
+    moments, done = [], threading.Event()
+
+    def ticking():
+        while not done.is_set():
+            moments.append(time.perf_counter())
+            time.sleep(0.001)
+
+    ticker = threading.Thread(target=ticking)
+    ticker.start()
+    begun = time.perf_counter()
+    traverser_of(frame)
+    ended = time.perf_counter()
+    done.set()
+    ticker.join()
+    assert any(begun + (ended - begun) * 0.2 < moment < ended - (ended - begun) * 0.2 for moment in moments)

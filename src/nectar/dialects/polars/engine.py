@@ -131,7 +131,8 @@ class PolarsEngine(pl.Engine):
                 if not is_own_fault(query, error):
                     raise
                 _log.info("the query runs as it is: with known parts it failed: %s", error)
-        return self.inner.collect(lf, **options)  # type: ignore[no-any-return]
+                query.forget_known()
+        return self.inner.collect(query.as_keyed(lf), **options)  # type: ignore[no-any-return]
 
     def execute(self, lf: pl.LazyFrame, *, optimizations: Any) -> Any:
         """The frame of a query, as Polars wraps it."""
@@ -158,7 +159,8 @@ class PolarsEngine(pl.Engine):
                 done[at] = known
         left = [at for at in range(len(lfs)) if at not in done]
         begun = time.perf_counter()
-        results = self.inner.collect_all([lfs[at] for at in left], optimizations=optimizations) if left else []
+        frames = [_as_one_of_several(queries[at], lfs[at]) for at in left]
+        results = self.inner.collect_all(frames, optimizations=optimizations) if left else []
         share = (time.perf_counter() - begun) / max(1, len(left))
         for at, frame in zip(left, results, strict=True):
             done[at] = frame
@@ -268,6 +270,14 @@ def _part_of(session: Session, query: Query) -> Part:
         about(query, query.keyed.program.root), outcome, key=query.root.key.hex(),
         explain=why_missed(session, query.keyed, call_site(), query.began),
     )  # fmt: skip
+
+
+def _as_one_of_several(query: Query | str, lf: pl.LazyFrame) -> pl.LazyFrame:
+    """The query as it runs beside others: nothing is taken for known, for they may share what is not determined."""
+    if isinstance(query, str):
+        return lf
+    query.forget_known()
+    return query.as_keyed(lf)
 
 
 def _kept(query: Query, frame: pl.DataFrame, part: Part) -> None:

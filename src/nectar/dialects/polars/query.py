@@ -78,6 +78,14 @@ class Query:
         """The query with its known parts as sources; None if none is known."""
         return None if not self.known else self.frame_of(self.keyed.program.root)
 
+    def as_keyed(self, given: pl.LazyFrame) -> pl.LazyFrame:
+        """The query to be run, which sees the files that its key is made of.
+
+        A lazy frame that was used before remembers which files there were, and what they looked like. What cannot be
+        kept runs as it was given.
+        """
+        return given if self.root.refusal else self.frame_of(self.keyed.program.root)
+
     def frame_of(self, node: int) -> pl.LazyFrame:
         """The lazy frame that ends with a node."""
         return self.keyed.plan.frame(self.keyed.step_of[node], self.sources())
@@ -85,6 +93,11 @@ class Query:
     def sources(self) -> dict[int, pl.LazyFrame]:
         """For each step whose result is known, a source that gives it."""
         return {step: stored.lazy() for known, stored in self.known.items() for step in self.keyed.steps_of(known)}
+
+    def forget_known(self) -> None:
+        """Nothing is taken from the store any more."""
+        self.close()
+        self.known.clear()
 
     def close(self) -> None:
         """Results that were opened for the plan are let go; frames that were handed out stay."""
