@@ -359,6 +359,7 @@ def test_a_result_of_a_class_made_by_the_call_is_not_kept(enabled):
 
 def test_a_result_not_worth_its_bytes_is_not_kept_and_says_why(enabled, monkeypatch):
     monkeypatch.setattr("nectar.catalog.worth._READING", 1e6)  # bytes a second: a slow disk
+
     @nectar.memo
     def quick(n):
         return bytes(n)
