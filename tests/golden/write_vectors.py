@@ -1,13 +1,14 @@
 """Writes vectors.json for the running Python. Only for a new scheme or a new Python: see CONTRIBUTING."""
 
+import importlib
 import json
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
-import program
-
 from nectar.keys.scheme import SCHEME
+
+sys.path.insert(0, str(Path(__file__).parent))
+program = importlib.import_module("program")
 
 path = Path(__file__).parent / "vectors.json"
 vectors = json.loads(path.read_text()) if path.exists() else {}
