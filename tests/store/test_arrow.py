@@ -2,6 +2,8 @@
 
 import datetime
 import decimal
+import pathlib
+import subprocess
 import sys
 
 import numpy as np
@@ -204,3 +206,26 @@ def test_mapped_table_takes_no_memory(local):
 def test_int128_says_how_to_read_it(local):
     with pytest.raises(UserError, match="to_polars"):
         local.open(put_table(local, FRAMES["int128"])).to_arrow()
+
+
+def test_small_frames_are_read_without_pyarrow_until_much_was_copied(tmp_path):
+    code = """
+import sys
+import polars as pl
+from nectar.store.formats import arrow
+from nectar.store.store import Store
+from tests.store.making import put_table
+store = Store(sys.argv[1])
+days = pl.Series([1, 2]).cast(pl.Date)
+frame = pl.DataFrame({"a": [1, None], "s": ["x", None], "f": [float("nan"), -0.0], "d": days})
+entry = put_table(store, frame)
+for name in [name for name in sys.modules if name.split(".")[0] == "pyarrow"]:
+    del sys.modules[name]
+read = store.open(entry).to_polars()
+assert "pyarrow" not in sys.modules
+assert read.equals(frame, null_equal=True) and read.schema == frame.schema
+arrow._copied = arrow._LIGHT
+assert not arrow._is_light([b"x"], ["int64"])
+"""
+    root = pathlib.Path(__file__).parents[2]
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=root, check=True)

@@ -28,7 +28,9 @@ Close = Callable[[HashingSink], None]  # ends it
 PART_BYTES: Final = 256 << 20  # parts can be read, verified and moved beside each other; more of them only cost fsyncs
 COMPRESS_ABOVE: Final = 1 << 30  # mapping beats LZ4 at every size; above this the space matters more: decisions/0010
 _MAGIC: Final = b"ARROW1"
-_LIGHT: Final = 1 << 20  # bytes that are copied sooner than pyarrow is loaded
+_LIGHT: Final = 4 << 20  # bytes that a process copies sooner than it loads pyarrow, which takes 0.1 s
+_FIRST: Final = 64 << 20  # the same for the first frame it reads, which may be the only one
+_copied = 0  # bytes, by this process, for want of pyarrow
 _PLAIN_TYPES: Final = frozenset(
     {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float", "double", "bool", "string",
      "large_string", "string_view", "date32[day]", "binary", "large_binary", "binary_view"}
@@ -100,8 +102,13 @@ def read_polars(views: list[Any], writer: Writer, rows: int, columns: Sequence[s
 
 def _is_light(views: list[Any], columns: Sequence[str]) -> bool:
     """Whether copying costs less than loading pyarrow, and Polars reads the very types that were written."""
-    small = "pyarrow" not in sys.modules and sum(len(memoryview(view)) for view in views) <= _LIGHT
-    return small and _PLAIN_TYPES.issuperset(columns)
+    global _copied
+    if "pyarrow" in sys.modules or not _PLAIN_TYPES.issuperset(columns):
+        return False
+    size = sum(len(memoryview(view)) for view in views)
+    light = _copied + size <= _LIGHT or (_copied == 0 and size <= _FIRST)
+    _copied += size
+    return light
 
 
 def _expect(found: int, rows: int) -> None:
