@@ -324,3 +324,41 @@ def test_a_stream_joined_with_itself_is_computed_as_a_whole(tmp_path, put):
         days.come(count=12)
         checked(lambda: days.scan().select("k", "v").join(days.scan().select("k", "j"), on="k"))
     assert [count for count in put() if count] == []
+
+
+ODD_ROWS = {
+    "literals alone": lambda rows: rows.select(pl.lit(1).alias("one")),
+    "literals beside columns": lambda rows: rows.select("v", pl.lit(1).alias("one")),
+    "a literal in each row": lambda rows: rows.with_columns(one=pl.lit("x")),
+    "a column of literals": lambda rows: rows.head(3).with_columns(s=pl.Series([1, 2, 3])),
+    "bits of a whole column": lambda rows: rows.with_columns(bits=pl.col("u").bitwise_or()),
+    "bits of each row": lambda rows: rows.with_columns(bits=pl.col("u").bitwise_count_ones()),
+    "texts of a whole column": lambda rows: rows.select(pl.col("s").str.join("-")),
+    "is any": lambda rows: rows.with_columns(any=pl.col("b").any()),
+    "among a list": lambda rows: rows.filter(pl.col("k").is_in(["a", "c"])),
+    "rows that repeat": lambda rows: rows.filter(pl.col("v").is_duplicated()),
+}  # fmt: skip
+ODD_AGGREGATES = {
+    "sum of a literal": pl.lit(5).sum().alias("x"), "a literal": pl.lit("x").alias("x"),
+    "count of a literal": pl.lit(1).count().alias("x"), "mean of a literal": pl.lit(4).mean().alias("x"),
+    "a literal, filtered": pl.lit(1).filter(pl.col("b")).sum().alias("x"),
+    "a chosen literal": pl.when(pl.col("b")).then(1).otherwise(0).sum().alias("x"),
+    "filtered by a literal": pl.col("v").filter(pl.lit(True)).sum().alias("x"),
+    "bits": pl.col("u").bitwise_xor(), "first of a literal": pl.lit(3).first().alias("x"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ODD_ROWS)
+def test_rows_that_only_look_row_wise(tmp_path, name):
+    days = Days(tmp_path / "days")
+    for _ in range(4):
+        days.come(count=5)
+        checked(lambda: ODD_ROWS[name](days.scan()), order=True)
+
+
+@pytest.mark.parametrize("name", ODD_AGGREGATES)
+def test_aggregates_that_only_look_mergeable(tmp_path, name):
+    days = Days(tmp_path / "days")
+    for _ in range(4):
+        days.come(count=9)
+        checked(lambda: days.scan().group_by("j").agg(ODD_AGGREGATES[name]))

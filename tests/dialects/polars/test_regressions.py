@@ -208,3 +208,24 @@ def test_looking_at_files_does_not_stop_other_threads(tmp_path):
     done.set()
     ticker.join()
     assert any(begun + (ended - begun) * 0.2 < moment < ended - (ended - begun) * 0.2 for moment in moments)
+
+
+def test_a_frame_from_memory_may_be_changed_before_it_is_written(enabled, log):
+    """A result that waits to be written is handed to the next caller, who may do with it as he likes."""
+    gate = threading.Event()
+    enabled.keeper.submit(lambda: gate.wait(30))
+    query = lambda: pl.scan_parquet(f"{log}/*.parquet").group_by("page").agg(pl.len()).sort("page")
+    first = query().collect()
+    expected = first.clone()
+    first[0, "len"] = 0
+    second = query().collect()
+    assert second.equals(expected)
+    second[0, "len"] = 1
+    second.insert_column(0, pl.Series("new", [1, 2, 3]))
+    assert query().collect().equals(expected)
+    gate.set()
+    assert enabled.settle(30)
+    assert query().collect().equals(expected)
+    with nectar.reuse(home=enabled.settings.home) as report:
+        assert query().collect().equals(expected)
+    assert [part.outcome for part in report.parts] == ["reused"]

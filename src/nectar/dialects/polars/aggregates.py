@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 import polars as pl
 
-from nectar.dialects.polars.elementwise import is_elementwise
+from nectar.dialects.polars.elementwise import is_elementwise, reads_rows
 
 _decode: Final = msgspec.msgpack.decode
 _encode: Final = msgspec.msgpack.encode
@@ -139,8 +139,8 @@ def _is_expression(name: str) -> bool:
 def _is_of_rows(expression: Any) -> bool:
     """Whether an expression has a value for each row of a group, by that row alone; rows may be left out."""
     if isinstance(expression, dict) and set(expression) == {"Filter"}:
-        return all(map(is_elementwise, expression["Filter"].values()))
-    return is_elementwise(expression)
+        return all(map(reads_rows, expression["Filter"].values()))
+    return reads_rows(expression)
 
 
 def _serialised(expression: pl.Expr) -> Any:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import msgspec
+
 _LEAVES: Final = frozenset({"Column", "Literal"})
 _FUNCTIONS: Final = frozenset(
     {"Abs", "Negate", "Pow", "Trigonometry", "Atan2", "Sign", "FillNull", "Clip", "Coalesce", "Log", "Log1p", "Exp",
@@ -16,6 +18,9 @@ _OF_ONE_ROW: Final = frozenset(
     {"IsNull", "IsNotNull", "IsFinite", "IsInfinite", "IsNan", "IsNotNan", "Not", "IsIn", "IsBetween", "AllHorizontal",
      "AnyHorizontal", "IsClose"}
 )  # fmt: skip
+_OF_BITS: Final = frozenset(  # the others, such as And, go over a whole column
+    {"CountOnes", "CountZeros", "LeadingOnes", "LeadingZeros", "TrailingOnes", "TrailingZeros"}
+)
 _OF_SEVERAL: Final = frozenset({"ConcatVertical", "MapFieldNames", "GetCategories", "MultipleFields"})
 _DEEPEST: Final = 200
 
@@ -43,6 +48,11 @@ def is_elementwise(expression: Any, depth: int = 0) -> bool:
     return False
 
 
+def reads_rows(expression: Any) -> bool:
+    """Whether an elementwise expression reads a column: one of literals alone has one value, however many rows are."""
+    return is_elementwise(expression) and b"\xa6Column" in msgspec.msgpack.encode(expression)
+
+
 def _is_elementwise_function(function: Any) -> bool:
     name, inner = next(iter(function.items())) if isinstance(function, dict) else (function, None)
     if name not in _FUNCTIONS:
@@ -50,6 +60,8 @@ def _is_elementwise_function(function: Any) -> bool:
     which = next(iter(inner)) if isinstance(inner, dict) and inner else inner
     if name == "Boolean":
         return which in _OF_ONE_ROW
+    if name == "Bitwise":
+        return which in _OF_BITS
     return which not in _OF_SEVERAL
 
 

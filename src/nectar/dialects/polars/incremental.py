@@ -16,7 +16,7 @@ import polars as pl
 
 from nectar.catalog.service import Catalog
 from nectar.dialects.polars.aggregates import States, expression_of, finished
-from nectar.dialects.polars.elementwise import is_elementwise
+from nectar.dialects.polars.elementwise import is_elementwise, reads_rows
 from nectar.dialects.polars.keying import Keyed, key_over
 from nectar.dialects.polars.plan import Plan, Step
 from nectar.dialects.polars.scans import segment
@@ -202,7 +202,7 @@ def _stream_at(plan: Plan, number: int) -> int | str:
             if not _is_row_wise_join(below):
                 return "a join below it is not computed row by row of its left side"
             joined_with.append(below.inputs[1])
-        elif not all(map(is_elementwise, _expressions(below))):
+        elif not _is_row_wise(below):
             return f"{below.kind.lower()} below it looks at several rows at once"
         number = below.inputs[0]
     if below.kind != "Scan":
@@ -210,6 +210,12 @@ def _stream_at(plan: Plan, number: int) -> int | str:
     if any(_reads_files_of(plan, other, number) for other in joined_with):
         return "it is joined with the very stream that grows"
     return number
+
+
+def _is_row_wise(step: Step) -> bool:
+    """Whether each row of the input gives its row, or none; a selection of literals alone is one row in all."""
+    expressions = _expressions(step)
+    return all(map(is_elementwise, expressions)) and (step.kind != "Select" or any(map(reads_rows, expressions)))
 
 
 def _expressions(step: Step) -> list[Any]:

@@ -10,7 +10,7 @@ import io
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import polars as pl
@@ -30,7 +30,7 @@ from nectar.dialects.polars.keying import Keyed, keyed
 from nectar.dialects.polars.plan import Plan, traverser_of
 from nectar.dialects.polars.scans import source_of
 from nectar.dialects.polars.stored import StoredFrame
-from nectar.errors import EnvironmentFailure, NectarError, StoreFailure
+from nectar.errors import EnvironmentFailure, NectarError
 from nectar.model.entry import Entry, Reservation
 from nectar.program.tree import Node
 from nectar.quantities import show_size
@@ -47,10 +47,7 @@ Run = Callable[[pl.LazyFrame], pl.DataFrame]
 
 @dataclass(slots=True)
 class Query:
-    """A query with its keys, and what is known of it.
-
-    rewritten: the lazy frame to run, if any of its parts is known. parts: of the report, the root's last.
-    """
+    """A query with its keys, and what is known of it: sources for its parts, and the entries they come from."""
 
     session: Session
     catalog: Catalog
@@ -58,7 +55,6 @@ class Query:
     choice: Choice
     known: dict[int, StoredFrame] = field(default_factory=dict)
     entries: dict[int, Entry] = field(default_factory=dict)
-    part: Part = field(default_factory=lambda: Part(""))
     began: float = 0.0
     reservation: Reservation | None = None
     growing: tuple[int, ...] = ()  # group-bys that were asked for before, over other files
@@ -98,6 +94,8 @@ class Query:
         """Nothing is taken from the store any more."""
         self.close()
         self.known.clear()
+        self.advanced.clear()
+        self.choice = replace(self.choice, hits={})
 
     def close(self) -> None:
         """Results that were opened for the plan are let go; frames that were handed out stay."""
@@ -190,7 +188,8 @@ def _open(query: Query, number: int, entry: Entry) -> bool:
         return True
     pending = query.session.pending.get(entry.key)
     if pending is not None and entry.kind == "arrow" and not entry.manifest:
-        query.known[number], query.entries[number] = StoredFrame(pending[1]), entry
+        # Of its own: whoever gets the frame may change it, and the other one is still to be written.
+        query.known[number], query.entries[number] = StoredFrame(pending[1].clone()), entry
         return True
     try:
         opened = query.catalog.open(entry)
@@ -394,13 +393,3 @@ def _changed(query: Query) -> str:
         if source.files and source_of(query.keyed.plan, number) != source:
             told.append("files came or went, or their types changed")
     return "; ".join(dict.fromkeys(told))
-
-
-def saved_by(entries: Sequence[Entry]) -> float:
-    """Seconds it took to make these results."""
-    return sum(entry.seconds for entry in entries)
-
-
-def unreadable(error: BaseException) -> bool:
-    """Whether an error may be due to a stored result and not to the query."""
-    return isinstance(error, StoreFailure)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 import polars as pl
 
@@ -80,8 +80,3 @@ def _parsed(predicate: bytes | None) -> tuple[pl.Expr | None, bool]:
         return pl.Expr.deserialize(predicate), True
     except Exception:  # a predicate that cannot be written down, such as one with a Python function
         return None, False
-
-
-def is_stored(body: dict[str, Any]) -> bool:
-    """Whether a Python source is one of ours."""
-    return b"nectar.dialects.polars.stored" in bytes(body.get("options", {}).get("scan_fn", b""))
