@@ -362,3 +362,22 @@ def test_aggregates_that_only_look_mergeable(tmp_path, name):
     for _ in range(4):
         days.come(count=9)
         checked(lambda: days.scan().group_by("j").agg(ODD_AGGREGATES[name]))
+
+
+OPTIONS = [
+    {"n_rows": 30},
+    {"row_index_name": "i"},
+    {"include_file_paths": "path"},
+    {"n_rows": 30, "row_index_name": "i"},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+def test_scans_that_number_or_cut_the_whole_stream(tmp_path, form, options):
+    days = Days(tmp_path / "days", form)
+    scan = lambda: getattr(pl, f"scan_{form}")(f"{days.folder}/*.{form}", **options)
+    for _ in range(4):
+        days.come(count=20)
+        checked(lambda: scan().filter(pl.col("v") > 0).select(pl.exclude("f")), order=True)
+        checked(lambda: scan().group_by("j").agg(pl.col("v").sum(), pl.len()))

@@ -194,13 +194,13 @@ class Memoized(Generic[_P, _R]):
         if _or_not(invocation.find):
             return invocation.value
         waiting_for = invocation.lead()
-        if waiting_for is not None:
-            if _or_not(lambda: invocation.take(invocation.session.flights.wait_for(waiting_for))):
-                return invocation.value
-        elif _or_not(invocation.reserve):
+        wait = invocation.session.flights.wait_for
+        if waiting_for is not None and _or_not(lambda: invocation.take(wait(waiting_for))):
             return invocation.value
-        begun = time.perf_counter()
         try:
+            if waiting_for is None and _or_not(invocation.reserve):
+                return invocation.value
+            begun = time.perf_counter()
             with leading(invocation.keyed.key):
                 value = self.function(*args, **kwargs)
         except BaseException:
@@ -221,10 +221,10 @@ class Memoized(Generic[_P, _R]):
                 landed = await asyncio.shield(asyncio.wrap_future(waiting_for.future))
             if _or_not(lambda: invocation.take(landed)):
                 return invocation.value
-        elif await asyncio.to_thread(_or_not, invocation.reserve):
-            return invocation.value
-        begun = time.perf_counter()
         try:
+            if waiting_for is None and await asyncio.to_thread(_or_not, invocation.reserve):
+                return invocation.value
+            begun = time.perf_counter()
             with leading(invocation.keyed.key):
                 value = await self.function(*args, **kwargs)  # type: ignore[misc]
         except BaseException:
