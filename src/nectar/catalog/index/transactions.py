@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,6 +25,8 @@ _T = TypeVar("_T")
 _INHERITED: Final[list[sqlite3.Connection]] = []
 _live: Final[weakref.WeakSet[Transactions]] = weakref.WeakSet()
 _opening: Final = threading.RLock()
+_ATTEMPTS: Final = 300  # to begin a new file, while others do
+_PAUSE: Final = 0.02  # seconds in between
 
 
 class Transactions:
@@ -68,7 +71,7 @@ class Transactions:
             self._spare.hold()
 
     def _migrate(self) -> None:
-        self._connection.execute("PRAGMA journal_mode=WAL")
+        self._use_wal()
         with self._writing("migrate"):
             # Another process may have been faster.
             (version,) = self._connection.execute("PRAGMA user_version").fetchone()
@@ -76,6 +79,18 @@ class Transactions:
                 for statement in statements:
                     self._connection.execute(statement)
             self._connection.execute(f"PRAGMA user_version={VERSION}")
+
+    def _use_wal(self) -> None:
+        """The file has a write-ahead log. SQLite does not wait here for others who do the same at this moment."""
+        for _ in range(_ATTEMPTS):
+            try:
+                self._connection.execute("PRAGMA journal_mode=WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error):
+                    raise
+                time.sleep(_PAUSE)
+        self._connection.execute("PRAGMA journal_mode=WAL")
 
     @contextmanager
     def _writing(self, what: str) -> Iterator[sqlite3.Connection]:
