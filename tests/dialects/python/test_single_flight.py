@@ -357,6 +357,7 @@ def started_computing(program, argument, seconds):
     return process
 
 
+@pytest.mark.usefixtures("enabled")
 def test_an_interrupt_while_waiting_for_others_lets_nobody_wait_for_ever(monkeypatch, computed):
     """Ctrl-C in the moment when other processes are asked: the next caller computes."""
 
