@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-_LEAVES: Final = frozenset({"Column", "Literal"})
+_LEAVES: Final = frozenset({"Column", "Selector", "Literal"})
 _FUNCTIONS: Final = frozenset(
     {"Abs", "Negate", "Pow", "Trigonometry", "Atan2", "Sign", "FillNull", "Clip", "Coalesce", "Log", "Log1p", "Exp",
      "Round", "RoundSF", "Truncate", "Floor", "Ceil", "Bitwise", "AsStruct", "MaxHorizontal", "MinHorizontal",
@@ -50,7 +50,10 @@ def is_elementwise(expression: Any, depth: int = 0) -> bool:
 
 def reads_rows(expression: Any) -> bool:
     """Whether an elementwise expression reads a column: one of literals alone has one value, however many rows are."""
-    return is_elementwise(expression) and b"\xa6Column" in msgspec.msgpack.encode(expression)
+    if not is_elementwise(expression):
+        return False
+    encoded = msgspec.msgpack.encode(expression)
+    return b"\xa6Column" in encoded or b"\xa8Selector" in encoded
 
 
 def _is_elementwise_function(function: Any) -> bool:

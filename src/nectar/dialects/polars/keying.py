@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -56,19 +56,19 @@ def keyed(plan: Plan, inputs: Inputs) -> Keyed:
     return _Keying(plan, inputs).run()
 
 
-def key_over(keyed: Keyed, steps: Sequence[int], names: Sequence[bytes], which: int = 0) -> bytes:
-    """The key that the last of these steps has over files of these names. steps: a scan, and each over the last.
+def key_over(keyed: Keyed, step: int, names: Mapping[int, Sequence[bytes]], which: int = 0) -> bytes:
+    """The key that a step has where scans read files of other names. names: by the steps of those scans.
 
-    which: of the keys of what else the steps read, the first (0) or the last (-1).
+    which: of the keys of what else the step reads, the first (0) or the last (-1).
     """
-    scan, *above = steps
     frame, nodes = _frame_of(keyed.plan), keyed.program.nodes
-    key, last = _key_of_files(nodes[keyed.node_of[scan]].program, names), scan
-    for step in above:
-        inputs = keyed.plan.steps[step].inputs
-        below = [key if source == last else nodes[keyed.node_of[source]].keys[which] for source in inputs]
-        key, last = _key_of_step(frame, content_of(keyed.plan.steps[step]).canonical, below), step
-    return key
+    changed = {scan: _key_of_files(nodes[keyed.node_of[scan]].program, found) for scan, found in names.items()}
+    for number in range(min(names), step + 1):
+        inputs = keyed.plan.steps[number].inputs
+        if number not in changed and any(source in changed for source in inputs):
+            below = [changed.get(source) or nodes[keyed.node_of[source]].keys[which] for source in inputs]
+            changed[number] = _key_of_step(frame, content_of(keyed.plan.steps[number]).canonical, below)
+    return changed[step]
 
 
 def _frame_of(plan: Plan) -> bytes:

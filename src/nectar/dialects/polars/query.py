@@ -9,29 +9,22 @@ from __future__ import annotations
 import io
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 import polars as pl
 
 from nectar.catalog.service import Catalog, Kept
-from nectar.dialects.polars.incremental import (
-    Growing,
-    Piece,
-    advance,
-    growing,
-    growing_rows,
-    key_of,
-    put_together,
-    span_of,
-)
+from nectar.dialects.polars.incremental.advance import Piece, advance
+from nectar.dialects.polars.incremental.parts import Parts
+from nectar.dialects.polars.incremental.rules import Rules, rules_for
 from nectar.dialects.polars.keying import Keyed, keyed
 from nectar.dialects.polars.plan import Plan, traverser_of
 from nectar.dialects.polars.scans import source_of
 from nectar.dialects.polars.stored import StoredFrame
 from nectar.errors import EnvironmentFailure, NectarError
-from nectar.model.entry import Entry, Reservation
+from nectar.model.entry import Entry, Reservation, Span
 from nectar.program.tree import Node
 from nectar.quantities import show_size
 from nectar.report.run import Part
@@ -57,8 +50,9 @@ class Query:
     entries: dict[int, Entry] = field(default_factory=dict)
     began: float = 0.0
     reservation: Reservation | None = None
-    growing: tuple[int, ...] = ()  # group-bys that were asked for before, over other files
-    advanced: dict[int, list[Entry]] = field(default_factory=dict)  # those made from states, and which were known
+    growing: frozenset[int] = frozenset()  # nodes that were asked for before, over other files
+    advanced: dict[int, list[Entry]] = field(default_factory=dict)  # those made from parts, and which were known
+    parts: dict[int, Parts] = field(default_factory=dict)  # how those are made
 
     @property
     def root(self) -> Node:
@@ -163,24 +157,13 @@ def _look_up(query: Query) -> None:
             del entries[number]
     for number in [number for number in query.known if number not in query.choice.hits]:
         query.known.pop(number).close()
-    query.growing = _growing(query, [number for number in query.choice.computed if lookups.get(number, 0) > 0])
+    query.growing = frozenset(number for number in query.choice.computed if lookups.get(number, 0) > 0)
 
 
 def _landed(query: Query, key: bytes) -> Entry | None:
     """What this process has computed and is about to write, as if it were written."""
     found = query.session.pending.get(key)
     return None if found is None else found[0]
-
-
-def _growing(query: Query, asked: Sequence[int]) -> tuple[int, ...]:
-    """Of parts that were asked for before, over other files: those that can be made from parts, the largest."""
-    keyed = query.keyed
-    able = {
-        number
-        for number in asked
-        if keyed.plan.steps[keyed.step_of[number]].kind == "GroupBy" or growing_rows(keyed, number) is not None
-    }
-    return tuple(number for number in asked if number in able and not able & set(keyed.program.users[number]))
 
 
 def _open(query: Query, number: int, entry: Entry) -> bool:
@@ -247,9 +230,9 @@ def learn_content(session: Session, path: str) -> None:
 
 def computed(query: Query, run: Run) -> pl.DataFrame:
     """The result, computed with what is known; parts that are asked for often are kept on the way."""
-    for number in query.growing:
+    if query.growing:
         try:
-            _grow(query, number, run)
+            _grow(query, run)
         except (Exception, pl.exceptions.PanicException) as error:  # then it is computed as a whole
             _log.info("what is known of parts of a stream could not be used: %s", error)
     for number in query.choice.keep:
@@ -274,50 +257,61 @@ def is_own_fault(query: Query, error: BaseException) -> bool:
     return not by_itself or any(stored.failed for stored in query.known.values())
 
 
-def _grow(query: Query, number: int, run: Run) -> None:
-    """What grows with a stream is made from what is known of its parts, if it can be."""
-    rows = growing_rows(query.keyed, number)
-    if rows is None:
-        _grow_groups(query, number, run)
-        return
-    found = put_together(query.keyed, rows, query.catalog, run, query.sources())
-    if found is not None:
-        frame, used = found
-        query.known[number] = StoredFrame(frame)
-        query.advanced[number] = used
+def _grow(query: Query, run: Run) -> None:
+    """What grows with its streams is made from what is known of their parts: the largest nodes that can be."""
+
+    def keep_small(key: bytes, program: bytes, frame: pl.DataFrame, what: str) -> None:
+        _keep_aside(query, key, program, frame, what)
+
+    settings = query.session.settings
+    rules = rules_for(query.keyed, query.catalog, settings.exact_floats, run, keep_small)
+    seen: set[int] = set()
+    pending = [query.keyed.program.root]
+    while pending:
+        number = pending.pop()
+        if number in seen or number in query.known:
+            continue
+        seen.add(number)
+        if number not in query.growing or not _advanced(query, number, rules, run):
+            pending.extend(query.keyed.program.nodes[number].inputs)
 
 
-def _grow_groups(query: Query, number: int, run: Run) -> None:
-    """A group-by over a stream is made from states of its parts; new states are kept."""
-    made = growing(query.keyed, number, query.session.settings.exact_floats)
-    if isinstance(made, str):
-        return
-
-    def timed(frame: pl.LazyFrame) -> tuple[pl.DataFrame, float]:
-        begun = time.perf_counter()
-        return run(frame), time.perf_counter() - begun
-
-    advanced = advance(made, query.keyed.plan, query.catalog, timed, query.sources())
+def _advanced(query: Query, number: int, rules: Rules, run: Run) -> bool:
+    """Whether a node is known now, because it could be put together."""
+    parts = rules.parts_of(number)
+    if isinstance(parts, str):
+        _log.debug("%s is computed as a whole: %s", about(query, number), parts)
+        return False
+    advanced = advance(parts, query.keyed, query.catalog, run, query.sources())
     if advanced is None:
-        return
-    frame, used, new = advanced
-    query.known[number] = StoredFrame(frame)
-    query.advanced[number] = used
-    for piece in new:
-        _keep_state(query, made, piece)
+        return False
+    query.known[number] = StoredFrame(advanced.frame)
+    query.advanced[number] = advanced.used
+    query.parts[number] = parts
+    for piece in advanced.new:
+        _keep_state(query, parts, piece)
+    return True
 
 
-def _keep_state(query: Query, made: Growing, piece: Piece) -> None:
-    key, span = key_of(made, piece.start, piece.end), span_of(made, piece.start, piece.end)
-    what = f"state of {about(query, made.node)}, {span.count} file{'s' if span.count > 1 else ''}"
-    size = int(piece.frame.estimated_size())
+def _keep_state(query: Query, parts: Parts, piece: Piece) -> None:
+    spans = parts.cut.spans_of(piece.start, piece.end)
+    count = spans[0].count
+    what = f"state of {about(query, parts.node)}, {count} file{'s' if count > 1 else ''}"
+    _keep_aside(query, parts.key(piece.start, piece.end), parts.program, piece.frame, what, piece.seconds, spans)
+
+
+def _keep_aside(
+    query: Query, key: bytes, program: bytes, frame: pl.DataFrame, what: str, seconds: float = 0.0,
+    spans: tuple[Span, ...] = (),
+) -> None:  # fmt: skip
+    """Keeps what was computed on the way, in the background, if the inputs are still what they were."""
+    size = int(frame.estimated_size())
 
     def write() -> None:
-        if not query.catalog.worth_keeping(piece.seconds, size) and not _changed(query):
+        if not query.catalog.worth_keeping(seconds, size) and not _changed(query):
             query.catalog.keep(
-                key, made.program, piece.frame, table=True, seconds=piece.seconds, spans=(span,), about=what,
-                made=query.began,
-            )  # fmt: skip
+                key, program, frame, table=True, seconds=seconds, spans=spans, about=what, made=query.began
+            )
 
     query.session.keeper.submit(write, size)
 
@@ -334,8 +328,6 @@ def keep(query: Query, number: int, frame: pl.DataFrame, seconds: float, part: P
     made_from = [query.entries[each] for each in query.choice.hits]
     made_from += [entry for used in query.advanced.values() for entry in used]
     what = about(query, number)
-    rows = growing_rows(query.keyed, number)
-    spans = () if rows is None or not rows.files else (span_of(rows, 0, len(rows.files)),)
     reservation = None
     if number == query.keyed.program.root:  # what was reserved is the result, and none of its parts
         reservation, query.reservation = query.reservation, None
@@ -355,7 +347,7 @@ def keep(query: Query, number: int, frame: pl.DataFrame, seconds: float, part: P
                 return
             answer = query.catalog.keep(
                 node.key, node.program, copy, table=True, seconds=seconds, made_from=made_from, about=what,
-                made=query.began, replaces=query.session.settings.refresh, spans=spans,
+                made=query.began, replaces=query.session.settings.refresh, spans=_spans(query, number),
             )  # fmt: skip
             kept = isinstance(answer, Kept)
             part.keeping = "kept" if isinstance(answer, Kept) else f"not kept: {answer.reason}"
@@ -368,6 +360,13 @@ def keep(query: Query, number: int, frame: pl.DataFrame, seconds: float, part: P
                 reservations.done(reservation) if kept else reservations.give_back(reservation)
 
     query.session.keeper.submit(write, size)
+
+
+def _spans(query: Query, number: int) -> tuple[Span, ...]:
+    """How a result is found again as a part of a larger one; empty if it cannot be."""
+    exact = query.session.settings.exact_floats
+    parts = query.parts.get(number) or rules_for(query.keyed, query.catalog, exact).parts_of(number)
+    return () if isinstance(parts, str) or parts.are_states else parts.cut.spans_of(0, parts.cut.count)
 
 
 def _with_memory_of_its_own(frame: pl.DataFrame) -> pl.DataFrame:

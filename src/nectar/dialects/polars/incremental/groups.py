@@ -1,0 +1,145 @@
+"""Aggregates: states of parts, merged and finished. Of groups (`group_by`), or of everything (`select`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import polars as pl
+
+from nectar.dialects.polars.aggregates import States, expression_of, finished
+from nectar.dialects.polars.elementwise import is_elementwise
+from nectar.dialects.polars.incremental.cuts import Cut, Streams
+from nectar.dialects.polars.incremental.parts import Sources, scans_of
+from nectar.dialects.polars.incremental.separable import Separation
+from nectar.dialects.polars.keying import Keyed, key_over
+from nectar.dialects.polars.plan import Step
+from nectar.keys.expansion import joined
+from nectar.keys.scheme import digest_of
+
+_ROWS = "__nectar_rows"  # how many rows a state of everything was made of
+
+
+@dataclass(frozen=True, slots=True)
+class StateParts:
+    """Aggregates of streams. keys: what they are grouped by; None if they are of everything."""
+
+    keyed: Keyed
+    node: int
+    cut: Cut
+    rows: int
+    program: bytes
+    keys: tuple[pl.Expr, ...] | None
+    ordered: bool
+    states: States
+    finishing: tuple[pl.Expr, ...]
+    are_states: bool = True
+
+    def key(self, start: int, end: int, which: int = 0) -> bytes:
+        """The key of the state of a run of parts."""
+        below = key_over(self.keyed, self.rows, self.cut.names_of(start, end, which), which)
+        return digest_of(joined("state of", self.program, below))
+
+    def part(self, pieces: Sequence[Sources]) -> pl.LazyFrame:
+        """The state of the rows that come from these sources."""
+        frames = [self.keyed.plan.frame(self.rows, each) for each in pieces]
+        rows = frames[0] if len(frames) == 1 else pl.concat(frames)
+        if self.keys is None:
+            return rows.select(pl.len().alias(_ROWS), *self.states.made)
+        return rows.group_by(*self.keys, maintain_order=self.ordered).agg(*self.states.made)
+
+    def merged(self, parts: Sequence[pl.DataFrame]) -> pl.LazyFrame:
+        """The state of all rows that these are states of."""
+        together = pl.concat(parts).lazy() if len(parts) > 1 else parts[0].lazy()
+        if self.keys is None:
+            # The state of no rows has a first value as well, which is none.
+            rows = pl.col(_ROWS)
+            counted = together.filter((rows > 0) | (rows.sum() == 0))
+            return counted.select(rows.sum(), *self.states.merged)
+        return together.group_by(*self._names, maintain_order=self.ordered).agg(*self.states.merged)
+
+    def finished(self, part: pl.DataFrame) -> pl.LazyFrame:
+        """The aggregates."""
+        names = () if self.keys is None else self._names
+        return part.lazy().select(*names, *self.finishing)
+
+    @property
+    def _names(self) -> list[str]:
+        return [key.meta.output_name() for key in self.keys or ()]
+
+
+def state_parts(
+    keyed: Keyed, node: int, separation: Separation, streams: Streams, exact_floats: bool
+) -> StateParts | str:
+    """A node as aggregates that can be computed in parts, or why it is none."""
+    number = keyed.step_of[node]
+    step = keyed.plan.steps[number]
+    if step.kind not in ("GroupBy", "Select"):
+        return f"{step.kind.lower()} has no aggregates"
+    why_not = _not_grouped(step) if step.kind == "GroupBy" else ""
+    if why_not:
+        return why_not
+    below = separation.of(step.inputs[0])
+    if isinstance(below, str):
+        return below
+    cut = streams.cut(below.scans, below.aligned)
+    return "its streams cannot be cut together" if cut is None else _taken_apart(keyed, node, step, cut, exact_floats)
+
+
+def _not_grouped(step: Step) -> str:
+    """Why the groups of a group-by are not those of its parts; empty if they are."""
+    options = step.body["options"]
+    if step.body["apply"] is not None or any(options.get(name) for name in ("dynamic", "rolling", "slice")):
+        return "its groups are windows, or are handed to a function"
+    if not all(map(is_elementwise, step.body["keys"])) or step.body.get("predicates"):
+        return "what it groups by is not computed row by row"
+    return ""
+
+
+def _taken_apart(keyed: Keyed, node: int, step: Step, cut: Cut, exact_floats: bool) -> StateParts | str:
+    grouped = step.kind == "GroupBy"
+    states = States()
+    finishing = [finished(aggregate, states) for aggregate in step.body["aggs" if grouped else "expr"]]
+    if any(each is None for each in finishing):
+        return "one of its aggregates cannot be merged"
+    if not grouped and not states.made:
+        return "it has no aggregates"
+    below = keyed.program.nodes[keyed.node_of[step.inputs[0]]]
+    parts = StateParts(
+        keyed, node, cut, step.inputs[0],
+        digest_of(joined("state", keyed.program.nodes[node].program, below.program)),
+        tuple(map(expression_of, step.body["keys"])) if grouped else None,
+        grouped and bool(step.body["maintain_order"]), states, tuple(each for each in finishing if each is not None),
+    )  # fmt: skip
+    return _checked(parts, exact_floats)
+
+
+def _checked(parts: StateParts, exact_floats: bool) -> StateParts | str:
+    """The same, once it is certain that merging gives the very columns that aggregating everything gives."""
+    keyed = parts.keyed
+    schema = keyed.plan.frame(keyed.step_of[parts.node]).collect_schema()
+    scans = scans_of(keyed.plan, parts.cut, 0, 1)
+    if scans is None:
+        return "its files cannot be read one by one"
+    types = parts.part([scans]).collect_schema()
+    if exact_floats and any(types[name].is_float() for name in parts.states.sums):
+        return "sums of floats depend on how a stream is cut, and exact_floats is set"
+    empty = pl.DataFrame(schema=types)
+    merged_types = parts.merged([empty, empty]).collect_schema()
+    if merged_types != types:
+        return "merging would give states of other types"
+    merged = parts.finished(empty).collect_schema()
+    if list(merged) != list(schema):
+        return "merging would give other columns"
+    casts = [name for name in schema if merged[name] != schema[name]]
+    if any(not (merged[name].is_float() and schema[name].is_float()) for name in casts):
+        return "merging would give other types"
+    return _with_types(parts, schema)
+
+
+def _with_types(parts: StateParts, schema: pl.Schema) -> StateParts:
+    finishing = tuple(
+        each.cast(schema[each.meta.output_name()]) if schema[each.meta.output_name()].is_float() else each
+        for each in parts.finishing
+    )
+    return replace(parts, finishing=finishing)

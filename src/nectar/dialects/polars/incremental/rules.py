@@ -1,0 +1,44 @@
+"""Which rule makes a node from parts: the first that fits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nectar.catalog.service import Catalog
+from nectar.dialects.polars.incremental.cuts import Keep, Run, Streams
+from nectar.dialects.polars.incremental.groups import state_parts
+from nectar.dialects.polars.incremental.parts import Parts
+from nectar.dialects.polars.incremental.rows import row_parts
+from nectar.dialects.polars.incremental.separable import Separation
+from nectar.dialects.polars.keying import Keyed
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The rules for one query: they share what was found out about its streams."""
+
+    keyed: Keyed
+    separation: Separation
+    streams: Streams
+    exact_floats: bool
+
+    def parts_of(self, node: int) -> Parts | str:
+        """How a node is made from parts, or why it is computed as a whole."""
+        if self.keyed.program.nodes[node].refusal:
+            return self.keyed.program.nodes[node].refusal
+        if self.keyed.plan.steps[self.keyed.step_of[node]].kind in ("Scan", "DataFrameScan"):
+            return "it is a source"
+        rows = row_parts(self.keyed, node, self.separation, self.streams)
+        if not isinstance(rows, str):
+            return rows
+        states = state_parts(self.keyed, node, self.separation, self.streams, self.exact_floats)
+        aggregates = self.keyed.plan.steps[self.keyed.step_of[node]].kind == "GroupBy"
+        return states if aggregates or not isinstance(states, str) else rows
+
+
+def rules_for(
+    keyed: Keyed, catalog: Catalog, exact_floats: bool, run: Run | None = None, keep: Keep | None = None
+) -> Rules:
+    """The rules for a query. run, keep: how to find out more about its streams, and to remember it."""
+    streams = Streams(keyed, catalog, run, keep)
+    return Rules(keyed, Separation(keyed, streams.alignable), streams, exact_floats)
