@@ -7,7 +7,7 @@ program has it once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 
 
@@ -76,14 +76,14 @@ class Program:
         """The number of the root."""
         return len(self.nodes) - 1
 
-    def below(self, number: int) -> Iterator[int]:
-        """A node and everything it is made from, each once."""
+    def below(self, number: int, known: Container[int] = ()) -> Iterator[int]:
+        """A node and everything it is made from, each once; what known nodes are made from is not needed."""
         seen = {number}
         pending = [number]
         while pending:
             current = pending.pop()
             yield current
-            for source in self.nodes[current].inputs:
+            for source in () if current in known else self.nodes[current].inputs:
                 if source not in seen:
                     seen.add(source)
                     pending.append(source)

@@ -235,9 +235,8 @@ def computed(query: Query, run: Run) -> pl.DataFrame:
             _grow(query, run)
         except (Exception, pl.exceptions.PanicException) as error:  # then it is computed as a whole
             _log.info("what is known of parts of a stream could not be used: %s", error)
-    for number in query.choice.keep:
-        if number in query.known:
-            continue
+    needed = set(query.keyed.program.below(query.keyed.program.root, query.known)) - set(query.known)
+    for number in [each for each in query.choice.keep if each in needed]:
         begun = time.perf_counter()
         frame = run(query.frame_of(number))
         keep(query, number, frame, time.perf_counter() - begun)
@@ -282,12 +281,12 @@ def _advanced(query: Query, number: int, rules: Rules, run: Run) -> bool:
     if isinstance(parts, str):
         _log.debug("%s is computed as a whole: %s", about(query, number), parts)
         return False
+    query.parts[number] = parts
     advanced = advance(parts, query.keyed, query.catalog, run, query.sources())
     if advanced is None:
         return False
     query.known[number] = StoredFrame(advanced.frame)
     query.advanced[number] = advanced.used
-    query.parts[number] = parts
     for piece in advanced.new:
         _keep_state(query, parts, piece)
     return True

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import polars as pl
 
@@ -23,6 +24,8 @@ from nectar.errors import EnvironmentFailure
 from nectar.model.entry import Entry
 from nectar.rewrite.segments import Gap, Run, cover
 from nectar.store.read import Result
+
+_CHANCES: Final = 2  # states that may be kept in vain
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,8 @@ class _Work:
         runs = [piece for piece in pieces if isinstance(piece, Run)]
         if not self._parts.are_states:
             return self._rows(pieces)
+        if not runs and (self._parts.cut.count == 1 or _in_vain(entries)):
+            return None
         # States are known, but none of a run of this stream: it has lost its head. States of single files outlive that.
         window = bool(entries) and not runs
         new: list[Piece] = []
@@ -154,6 +159,12 @@ def _chain(keyed: Keyed, parts: Parts) -> list[int]:
     way = way_of(keyed.plan, [scan], parts.rows)
     top = keyed.step_of[parts.node]
     return [step for step in sorted(way, reverse=True) if step not in (scan, top) and step <= parts.rows]
+
+
+def _in_vain(entries: Sequence[Entry]) -> bool:
+    """Whether the last states that were kept were never used: something else than the streams changes each time."""
+    latest = sorted(entries, key=lambda entry: entry.created)[-_CHANCES:]
+    return len(latest) == _CHANCES and all(entry.hits == 0 for entry in latest)
 
 
 def _cuts(gap: Gap, window: bool) -> list[tuple[int, int]]:

@@ -118,11 +118,14 @@ class Streams:
     def alignable(self, columns: frozenset[Origin]) -> bool:
         """Whether streams can be cut so that these columns have no value in two parts."""
         scans = {scan for scan, _ in columns}
-        if self._run is None or len(scans) != len(columns):
+        if len(scans) != len(columns):
             return False
+        counts = {len(self._sources[scan][1]) for scan in scans}
+        if 1 in counts:
+            # Streams of one file each may be the beginning of two that fit. A single file cannot be cut for another.
+            return counts == {1} and self._bounds(columns) is not None
         bounds = self._bounds(columns)
-        # Files that came alone do not tell anything: streams of one file each may be the beginning of two that fit.
-        return bounds is not None and (len(bounds[0]) > 2 or all(len(self._sources[scan][1]) == 1 for scan in scans))
+        return bounds is not None and len(bounds[0]) > 2
 
     def cut(self, scans: Sequence[int], columns: frozenset[Origin]) -> Cut | None:
         """These streams, cut so that the columns have no value in two parts."""
@@ -159,7 +162,7 @@ class Streams:
     def _looked_up(self, scan: int, column: str) -> list[Range] | None:
         """The range of each file; None if one has none, or nulls, which are in no order."""
         source, identities = self._sources[scan]
-        schema = self._keyed.plan.frame(scan).collect_schema()
+        schema = self._keyed.plan.schema(scan)
         if len(source.files) > _MOST_FILES or not _is_ordered(schema[column]):
             return None
         program = digest_of(joined("range", self._keyed.program.nodes[self._keyed.node_of[scan]].program, column))
