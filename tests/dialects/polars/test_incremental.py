@@ -218,6 +218,29 @@ def test_rows_of_a_growing_stream(tmp_path, put):
     assert put() == [1, 1, 1]
 
 
+def twice(value):
+    return value * 2
+
+
+FUNCTIONS = {
+    "for each row": (pl.col("v").map_elements(twice, return_dtype=pl.Int64), True),
+    "declared": (pl.col("v").map_batches(twice, return_dtype=pl.Int16, is_elementwise=True), True),
+    "without a type": (pl.col("v").map_elements(twice), False),
+    "of all rows": (pl.col("v").map_batches(lambda rows: rows - rows.min(), return_dtype=pl.Int16), False),
+}
+
+
+@pytest.mark.filterwarnings("ignore::polars.exceptions.MapWithoutReturnDtypeWarning")
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_rows_that_functions_make(tmp_path, name, put):
+    days = Days(tmp_path / "days")
+    expression, by_row = FUNCTIONS[name]
+    for _ in range(3):
+        days.come()
+        checked(lambda: days.scan().filter(pl.col("v") > 1).with_columns(w=expression), order=True)
+    assert [count for count in put() if count] == ([1, 1] if by_row else [])
+
+
 def test_days_cleaned_by_others_serve_a_week(tmp_path, put):
     days = Days(tmp_path / "days")
     clean = lambda scan: scan.filter(pl.col("b")).select("k", "v")

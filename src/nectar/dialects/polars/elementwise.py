@@ -22,6 +22,9 @@ _OF_BITS: Final = frozenset(  # the others, such as And, go over a whole column
     {"CountOnes", "CountZeros", "LeadingOnes", "LeadingZeros", "TrailingOnes", "TrailingZeros"}
 )
 _OF_SEVERAL: Final = frozenset({"ConcatVertical", "MapFieldNames", "GetCategories", "MultipleFields"})
+_BY_ROW: Final = 0b1100_0000  # flags of Polars: rows are separable, and there are as many afterwards
+_PYTHON: Final = b"PLPYFN\x94"  # how Polars writes a function; its type follows
+_WITHOUT_TYPE: Final = b"PLPYFN\x94\xc0"
 _DEEPEST: Final = 200
 
 
@@ -45,7 +48,18 @@ def is_elementwise(expression: Any, depth: int = 0) -> bool:
             is_elementwise(each, depth + 1) or _is_list_of_values(content["function"], at, each)
             for at, each in enumerate(content["input"])
         )
+    if kind == "AnonymousFunction":
+        return _is_elementwise_python(content) and all(is_elementwise(each, depth + 1) for each in content["input"])
     return False
+
+
+def _is_elementwise_python(content: Any) -> bool:
+    """Whether a Python function is called for each row, or was declared to be elementwise; and its type is given.
+
+    Without a type Polars looks at the first values, and those of a part may be others than those of the whole.
+    """
+    by_row = content["options"]["flags"] & _BY_ROW == _BY_ROW
+    return by_row and content["function"].startswith(_PYTHON) and not content["function"].startswith(_WITHOUT_TYPE)
 
 
 def reads_rows(expression: Any) -> bool:
