@@ -130,7 +130,7 @@ def _ours(frame: pl.LazyFrame, found: Times) -> None:
 STAGES: tuple[tuple[str, str, str], ...] = (
     ("look for frames in memory", "nectar.dialects.polars.query", "in_memory"),
     ("write down and read the plan", "nectar.dialects.polars.plan", "Plan.of"),
-    ("resolve the files of scans", "nectar.dialects.polars.keying", "source_of"),
+    ("resolve the files of scans", "nectar.dialects.polars.keying", "sources_of"),
     ("identify files", "nectar.store.inputs.identify", "Inputs.identify"),
     ("make keys", "nectar.dialects.polars.query", "keyed"),
     ("choose and look up", "nectar.dialects.polars.query", "_look_up"),

@@ -9,17 +9,15 @@ from typing import Any, Final
 import polars as pl
 
 from nectar.dialects.polars.behaviour import columns_named, group_names, is_breaker, order_of
-from nectar.dialects.polars.content import content_of
+from nectar.dialects.polars.content import Content, content_of
 from nectar.dialects.polars.plan import Plan, Step
-from nectar.dialects.polars.scans import Source, source_of
-from nectar.errors import InputFailure
+from nectar.dialects.polars.resolution import SOURCES, Sources, sources_now, sources_of
+from nectar.dialects.polars.scans import Source
 from nectar.keys.expansion import joined
 from nectar.keys.scheme import digest_of
 from nectar.program.tree import Node, Program
 from nectar.store.inputs.identify import Inputs
 from nectar.store.inputs.identity import Identity
-
-_SOURCES: Final = frozenset({"Scan", "DataFrameScan"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +25,8 @@ class Keyed:
     """A plan as a program.
 
     step_of: for each node the step it stands for; the first, if several are the same. node_of: for each step its node,
-    or -1 if the root does not need it. sources: of each scan, the files it read and their identities.
+    or -1 if the root does not need it. sources: of each scan, the files it read and their identities. resolved: the
+    plan as a frame, which looked at its files after they were identified; None if nobody made it.
     """
 
     plan: Plan
@@ -35,6 +34,7 @@ class Keyed:
     step_of: tuple[int, ...]
     node_of: tuple[int, ...]
     sources: tuple[tuple[int, Source, tuple[Identity, ...]], ...]
+    resolved: pl.LazyFrame | None = None
 
     def steps_of(self, node: int) -> list[int]:
         """All steps that are the same computation as a node."""
@@ -49,6 +49,11 @@ class Keyed:
     def identities(self) -> list[Identity]:
         """Of all files, those of several scans several times."""
         return [identity for _, _, found in self.sources for identity in found]
+
+    def reads_the_same(self) -> bool:
+        """Whether its scans still find the same files, with the same types; their contents are another question."""
+        now = sources_now(self.plan, whole=self.resolved is not None)
+        return all(now[number] == source for number, source, _ in self.sources if source.files)
 
 
 def keyed(plan: Plan, inputs: Inputs) -> Keyed:
@@ -95,11 +100,17 @@ class _Keying:
         self._sources: list[tuple[int, Source, tuple[Identity, ...]]] = []
 
     def run(self) -> Keyed:
-        for number, step in enumerate(self._plan.steps):
-            node = self._source(number) if step.kind in _SOURCES else self._step(number, step)
+        contents = [None if step.kind in SOURCES else content_of(step) for step in self._plan.steps]
+        whole = not any(content is not None and content.refusals for content in contents)
+        sources = sources_of(self._plan, self._inputs, whole=whole)
+        for number, (step, content) in enumerate(zip(self._plan.steps, contents, strict=True)):
+            node = self._source(number, sources) if content is None else self._step(number, step, content)
             self._node_of.append(self._add(node, number))
         nodes = self._in_order(self._node_of[-1])
-        return Keyed(self._plan, Program(tuple(nodes)), tuple(self._steps), tuple(self._node_of), tuple(self._sources))
+        return Keyed(
+            self._plan, Program(tuple(nodes)), tuple(self._steps), tuple(self._node_of), tuple(self._sources),
+            sources.frame,
+        )  # fmt: skip
 
     def _add(self, node: Node, number: int) -> int:
         """The number of a node; one that is the same computation as another is that other."""
@@ -120,25 +131,21 @@ class _Keying:
         self._node_of = [new.get(old, -1) for old in self._node_of]
         return [_moved(self._nodes[old], tuple(new[source] for source in self._nodes[old].inputs)) for old in needed]
 
-    def _source(self, number: int) -> Node:
+    def _source(self, number: int, sources: Sources) -> Node:
         text = _text(self._plan.steps[number])
-        source = source_of(self._plan, number)
-        if source.refusals:
-            return self._refused(text, (), source.refusals[0])
-        try:
-            identities = tuple(self._inputs.identify(source.files))
-        except InputFailure as failure:
-            return self._refused(text, (), str(failure))
+        source = sources.found[number]
+        if source.refusals or number in sources.failures:
+            return self._refused(text, (), source.refusals[0] if source.refusals else sources.failures[number])
+        identities = sources.identities.get(number, ())
         self._sources.append((number, source, identities))
         names = [identity.names for identity in identities]
         program = digest_of(self._frame + joined("source", source.canonical))
         keys = [_key_of_files(program, [each[at] for each in names]) for at in (0, -1)]
         return Node(text, (), program, tuple(dict.fromkeys(keys)), order_of(self._plan.steps[number]), is_input=True)
 
-    def _step(self, number: int, step: Step) -> Node:
+    def _step(self, number: int, step: Step, content: Content) -> Node:
         inputs = tuple(self._node_of[source] for source in step.inputs)
         below = [self._nodes[source] for source in inputs]
-        content = content_of(step)
         refusals = [*content.refusals, *(node.refusal for node in below if node.refusal)]
         text = _text(step)
         if refusals:

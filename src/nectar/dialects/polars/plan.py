@@ -22,6 +22,7 @@ from nectar.keys.values.polars_plans import REFUSED_PLANS
 HEADER: Final = 79  # bytes before the slots: a word, the version, the hash of the format
 _INPUTS: Final = ("input", "input_left", "input_right", "idxs")
 _SEVERAL: Final = "inputs"
+_AS_WRITTEN: Final = pl.QueryOptFlags.none()._pyoptflags
 _FRAMES: Final = {"DataFrameScan": "df", "Pivot": "on_columns"}  # where steps refer to a frame in memory
 # A reference to a slot, as MessagePack has it: {"idx": number, "version": number}.
 _REFERENCE: Final = re.compile(rb"\x82\xa3idx(?:[\x00-\x7f]|\xcc.|\xcd..|\xce....)\xa7version", re.DOTALL)
@@ -141,13 +142,13 @@ class Plan:
 
 
 def traverser_of(frame: pl.LazyFrame) -> Any:
-    """The resolved plan of a lazy frame, to be gone through.
+    """The resolved plan of a lazy frame, not optimised, to be gone through.
 
     The schema is asked for first: it lets other threads go on while files are opened. Going through a frame that is not
     resolved would stop them all, and wait for ever if one of them runs a Python function in a pool that is needed.
     """
     frame.collect_schema()
-    return frame._ldf.visit()
+    return frame._ldf.with_optimizations(_AS_WRITTEN).visit()
 
 
 class _Writer:

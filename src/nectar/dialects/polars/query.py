@@ -21,7 +21,6 @@ from nectar.dialects.polars.incremental.parts import Parts
 from nectar.dialects.polars.incremental.rules import Rules, rules_for
 from nectar.dialects.polars.keying import Keyed, keyed
 from nectar.dialects.polars.plan import Plan, traverser_of
-from nectar.dialects.polars.scans import source_of
 from nectar.dialects.polars.stored import StoredFrame
 from nectar.errors import EnvironmentFailure, NectarError
 from nectar.model.entry import Entry, Reservation, Span
@@ -74,7 +73,11 @@ class Query:
         A lazy frame that was used before remembers which files there were, and what they looked like. What cannot be
         kept runs as it was given.
         """
-        return given if self.root.refusal else self.frame_of(self.keyed.program.root)
+        if self.root.refusal:
+            return given
+        if self.keyed.resolved is not None and not self.known:
+            return self.keyed.resolved
+        return self.frame_of(self.keyed.program.root)
 
     def frame_of(self, node: int) -> pl.LazyFrame:
         """The lazy frame that ends with a node."""
@@ -387,7 +390,6 @@ def about(query: Query, number: int) -> str:
 def _changed(query: Query) -> str:
     """What changed since the keys were made; empty if nothing did."""
     told = query.session.inputs.changed(query.keyed.identities)
-    for number, source, _ in query.keyed.sources:
-        if source.files and source_of(query.keyed.plan, number) != source:
-            told.append("files came or went, or their types changed")
+    if not query.keyed.reads_the_same():
+        told.append("files came or went, or their types changed")
     return "; ".join(dict.fromkeys(told))

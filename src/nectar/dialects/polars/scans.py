@@ -7,7 +7,7 @@ Credentials are never part of it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -37,33 +37,36 @@ class Source:
     refusals: tuple[str, ...] = ()
 
 
-def source_of(plan: Plan, number: int) -> Source:
-    """What a source step reads."""
-    step = plan.steps[number]
-    if step.kind == "DataFrameScan":
-        return _frame(plan, step)
-    if step.kind == "Scan":
-        return _scan(plan, number, step)
-    raise AssertionError(step.kind)
-
-
-def _frame(plan: Plan, step: Step) -> Source:
+def frame_source(plan: Plan, step: Step) -> Source:
+    """What a frame in memory is."""
     data = plan.frames[step.body["df"]["idx"]]
     return Source(digest_of(_encode(["frame", step.body["schema"]]) + data))
 
 
-def _scan(plan: Plan, number: int, step: Step) -> Source:
-    (kind, options), *_ = step.body["scan_type"].items()
+def refusal_of(step: Step) -> str:
+    """Why it cannot be known what a scan reads; empty if it can."""
+    kind = next(iter(step.body["scan_type"]))
     if kind not in _KNOWN_FORMATS:
-        return Source(b"", (), (f"it reads a source of the kind {kind}, which is not known",))
+        return f"it reads a source of the kind {kind}, which is not known"
     if set(step.body["sources"]) != {"Paths"}:
-        return Source(b"", (), ("it reads an open file or bytes in memory, whose content is not known",))
-    arguments = {name: value for name, value in step.body["unified_scan_args"].items() if name not in _WITHOUT_EFFECT}
+        return "it reads an open file or bytes in memory, whose content is not known"
+    arguments = step.body["unified_scan_args"]
     if arguments.get("deletion_files") or arguments.get("column_mapping"):
-        return Source(b"", (), ("it reads a table with deletion files or mapped columns, which is not supported yet",))
-    traverser = traverser_of(plan.frame(number))
-    files = tuple(str(path) for path in (_like_csv(step) if kind == "Ipc" else traverser).view_current_node().paths)
-    schema = [(name, repr(dtype)) for name, dtype in traverser.get_schema().items()]
+        return "it reads a table with deletion files or mapped columns, which is not supported yet"
+    return ""
+
+
+def shown_files(step: Step, traverser: Any) -> tuple[str, ...]:
+    """The files of a scan, which has been resolved on its own."""
+    shown = _like_csv(step) if "Ipc" in step.body["scan_type"] else traverser
+    return tuple(str(path) for path in shown.view_current_node().paths)
+
+
+def scan_source(step: Step, files: tuple[str, ...], resolved: Mapping[str, pl.DataType]) -> Source:
+    """What a scan is that reads these files. resolved: its schema over all of them."""
+    (kind, options), *_ = step.body["scan_type"].items()
+    arguments = {name: value for name, value in step.body["unified_scan_args"].items() if name not in _WITHOUT_EFFECT}
+    schema = [(name, repr(dtype)) for name, dtype in resolved.items()]
     inner = {
         name: value
         for name, value in (options or {}).get("options", options or {}).items()

@@ -1,0 +1,166 @@
+"""Sources found all at once are those found one by one, and stand for what the query then reads."""
+
+from __future__ import annotations
+
+import os
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import nectar
+from nectar.dialects.polars.keying import keyed
+from nectar.dialects.polars.plan import Plan
+from nectar.dialects.polars.resolution import sources_of
+from nectar.store.inputs.identify import Inputs
+
+
+@pytest.fixture
+def files(tmp_path):
+    """The same names in files of all kinds, with other types."""
+    numbers = pl.DataFrame({"a": [1, 2, 3], "b": [1.5, 2.5, 3.5]})
+    numbers.write_parquet(tmp_path / "one.parquet")
+    numbers.cast({"a": pl.Int8}).write_parquet(tmp_path / "two.parquet")
+    numbers.write_csv(tmp_path / "one.csv")
+    numbers.select("a", "b", c="a").write_csv(tmp_path / "wide.csv")
+    numbers.write_ndjson(tmp_path / "one.ndjson")
+    numbers.write_ipc(tmp_path / "one.arrow")
+    numbers.cast({"a": pl.Int16}).write_ipc(tmp_path / "two.arrow")
+    for part in (1, 2):
+        (tmp_path / f"hive/part={part}").mkdir(parents=True)
+        numbers.write_parquet(tmp_path / f"hive/part={part}/0.parquet")
+    return tmp_path
+
+
+def _shared(files):
+    some = pl.scan_csv(files / "one.csv").filter(pl.col("a") > 1)
+    return some.join(some.group_by("a").len(), on="a")
+
+
+PLANS = {
+    "one file": lambda f: pl.scan_parquet(f / "one.parquet").filter(pl.col("a") > 1),
+    "two types": lambda f: pl.scan_parquet(f / "one.parquet").join(pl.scan_parquet(f / "two.parquet"), on="b"),
+    "the other way round": lambda f: pl.scan_parquet(f / "two.parquet").join(pl.scan_parquet(f / "one.parquet"), on="b"),
+    "right join": lambda f: pl.scan_csv(f / "one.csv").join(pl.scan_csv(f / "wide.csv"), on="a", how="right"),
+    "cross join": lambda f: pl.scan_csv(f / "one.csv").join(pl.scan_csv(f / "wide.csv"), how="cross"),
+    "inequality": lambda f: pl.scan_csv(f / "one.csv").join_where(
+        pl.scan_csv(f / "wide.csv"), pl.col("a") < pl.col("a_right")
+    ),
+    "hidden files": lambda f: pl.scan_ipc(f / "one.arrow").join(pl.scan_ipc(f / "two.arrow"), on="b"),
+    "many": lambda f: pl.scan_parquet(f / "*.parquet", cast_options=pl.ScanCastOptions(integer_cast="upcast")),
+    "folder": lambda f: pl.scan_parquet(f / "hive"),
+    "list": lambda f: pl.scan_csv([f / "one.csv", f / "one.csv"], include_file_paths="path"),
+    "no rows": lambda f: pl.concat([pl.scan_csv(f / "one.csv").head(0), pl.scan_csv(f / "one.csv")]),
+    "several in one": lambda f: pl.concat([pl.scan_csv(f / "one.csv")] * 3),
+    "kinds": lambda f: pl.concat(
+        [
+            pl.scan_ndjson(f / "one.ndjson"),
+            pl.DataFrame({"a": [7], "b": [0.5]}).lazy(),
+            pl.scan_csv(f / "one.csv", row_index_name="n").drop("n"),
+            pl.scan_ipc(f / "one.arrow"),
+        ]
+    ),
+    "side by side": lambda f: pl.concat(
+        [pl.scan_ndjson(f / "one.ndjson"), pl.scan_csv(f / "wide.csv").select("c")], how="horizontal"
+    ),
+    "diagonal": lambda f: pl.concat([pl.scan_ndjson(f / "one.ndjson"), pl.scan_csv(f / "wide.csv")], how="diagonal"),
+    "shared": _shared,
+    "cached": lambda f: pl.concat([pl.scan_csv(f / "one.csv").cache(), pl.scan_csv(f / "one.csv").cache()]),
+    "as of": lambda f: pl.scan_csv(f / "one.csv").join_asof(pl.scan_csv(f / "wide.csv"), on="a"),
+    "merged": lambda f: pl.scan_csv(f / "one.csv").merge_sorted(pl.scan_csv(f / "one.csv").filter(a=2), key="a"),
+}
+
+
+@pytest.mark.parametrize("make", PLANS.values(), ids=PLANS)
+def test_sources_are_the_same_all_at_once_and_one_by_one(files, enabled, make):
+    plan = Plan.of(make(files))
+    at_once, one_by_one = (sources_of(plan, enabled.inputs, whole=whole) for whole in (True, False))
+    assert at_once.found == one_by_one.found
+    assert {number: each for number, each in at_once.identities.items() if each} == {
+        number: each for number, each in one_by_one.identities.items() if each
+    }
+    assert at_once.frame is not None
+    assert at_once.frame.collect_schema() == make(files).collect_schema()
+
+
+@pytest.mark.parametrize("make", PLANS.values(), ids=PLANS)
+def test_a_resolved_plan_gives_what_the_query_gives(files, enabled, make):
+    expected = make(files).collect(engine=nectar.PolarsEngine("in-memory").inner)
+    for _ in range(2):
+        assert_frame_equal(make(files).collect(engine="in-memory"), expected, check_row_order=False)
+        assert enabled.settle(30)
+    assert not nectar.last_run().computed
+
+
+def test_relative_paths(files, enabled, monkeypatch):
+    monkeypatch.chdir(files)
+    plan = Plan.of(pl.scan_csv("one.csv").join(pl.scan_parquet("one.parquet"), on="a"))
+    at_once, one_by_one = (sources_of(plan, enabled.inputs, whole=whole) for whole in (True, False))
+    assert at_once.found == one_by_one.found
+
+
+def test_files_are_looked_at_once_before_the_query_runs(files, enabled, monkeypatch):
+    made = []
+    deserialize = pl.LazyFrame.deserialize
+    monkeypatch.setattr(pl.LazyFrame, "deserialize", lambda source: made.append(1) or deserialize(source))
+    held = []
+    monkeypatch.setattr(enabled.keeper, "submit", lambda work, size=0: held.append(work))
+    pl.scan_parquet(files / "one.parquet").join(pl.scan_csv(files / "wide.csv"), on="a").collect()
+    assert len(made) == 1
+    held[0]()
+    assert len(made) == 2  # the one that looks whether anything has changed
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "arrow"])
+def test_a_file_rewritten_after_it_was_identified_is_not_kept_under_the_old_key(files, enabled, monkeypatch, kind):
+    scan = {"parquet": pl.scan_parquet, "csv": pl.scan_csv, "arrow": pl.scan_ipc}[kind]
+    path = files / f"one.{kind}"
+    other = pl.DataFrame({"a": [10, 20, 30], "b": [1.5, 2.5, 3.5]})
+    write = {"parquet": other.write_parquet, "csv": other.write_csv, "arrow": other.write_ipc}[kind]
+    identify, before = Inputs.identify, path.read_bytes()
+
+    def identify_and_rewrite(self, urls):
+        found = identify(self, urls)
+        write(files / "aside")
+        os.replace(files / "aside", path)
+        return found
+
+    query = lambda: scan(path).select(pl.col("a").sum())
+    with monkeypatch.context() as patch:
+        patch.setattr(Inputs, "identify", identify_and_rewrite)
+        assert query().collect().item() == 60
+        assert enabled.settle(30)
+    assert query().collect().item() == 60
+    path.write_bytes(before)
+    assert query().collect().item() == 6
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "arrow"])
+def test_a_file_rewritten_before_it_is_identified(files, enabled, monkeypatch, kind):
+    """Nothing that runs may remember what the file was before."""
+    scan = {"parquet": pl.scan_parquet, "csv": pl.scan_csv, "arrow": pl.scan_ipc}[kind]
+    path = files / f"one.{kind}"
+    other = pl.DataFrame({"a": [10, 20, 30, 40, 50], "b": [1.5, 2.5, 3.5, 0.0, 0.0]})
+    write = {"parquet": other.write_parquet, "csv": other.write_csv, "arrow": other.write_ipc}[kind]
+    identify, done = Inputs.identify, []
+
+    def rewrite_and_identify(self, urls):
+        if not done:
+            done.append(1)
+            write(files / "aside")
+            os.replace(files / "aside", path)
+        return identify(self, urls)
+
+    monkeypatch.setattr(Inputs, "identify", rewrite_and_identify)
+    query = lambda: scan(path).select(pl.col("a").sum())
+    for _ in range(3):
+        assert query().collect().item() == 150
+        assert enabled.settle(30)
+    assert not nectar.last_run().computed
+
+
+def test_what_is_refused_is_not_resolved_as_a_copy(files, enabled):
+    """Resolving may call the functions in a plan, and those of a copy would act on copies."""
+    query = pl.scan_csv(files / "one.csv").pipe_with_schema(lambda frame, schema: frame)
+    assert keyed(Plan.of(query), enabled.inputs).resolved is None
+    assert keyed(Plan.of(pl.scan_csv(files / "one.csv")), enabled.inputs).resolved is not None
