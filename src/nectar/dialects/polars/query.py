@@ -18,7 +18,7 @@ import polars as pl
 from nectar.catalog.service import Catalog, Kept
 from nectar.dialects.polars.incremental.advance import Piece, advance
 from nectar.dialects.polars.incremental.parts import Parts
-from nectar.dialects.polars.incremental.rules import Rules, rules_for
+from nectar.dialects.polars.incremental.rules import Rules, rules_for, rules_for_one_stream
 from nectar.dialects.polars.keying import Keyed, keyed
 from nectar.dialects.polars.plan import Plan, traverser_of
 from nectar.dialects.polars.stored import StoredFrame
@@ -367,7 +367,7 @@ def keep(query: Query, number: int, frame: pl.DataFrame, seconds: float, part: P
 def _spans(query: Query, number: int) -> tuple[Span, ...]:
     """How a result is found again as a part of a larger one; empty if it cannot be."""
     exact = query.session.settings.exact_floats
-    parts = query.parts.get(number) or rules_for(query.keyed, query.catalog, exact).parts_of(number)
+    parts = query.parts.get(number) or rules_for_one_stream(query.keyed, query.catalog, exact).rows_of(number)
     return () if isinstance(parts, str) or parts.are_states else parts.cut.spans_of(0, parts.cut.count)
 
 

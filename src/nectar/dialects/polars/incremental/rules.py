@@ -8,7 +8,7 @@ from nectar.catalog.service import Catalog
 from nectar.dialects.polars.incremental.cuts import Keep, Run, Streams
 from nectar.dialects.polars.incremental.groups import state_parts
 from nectar.dialects.polars.incremental.parts import Parts
-from nectar.dialects.polars.incremental.rows import row_parts
+from nectar.dialects.polars.incremental.rows import RowParts, row_parts
 from nectar.dialects.polars.incremental.separable import Separation
 from nectar.dialects.polars.keying import Keyed
 
@@ -22,14 +22,18 @@ class Rules:
     streams: Streams
     exact_floats: bool
 
-    def parts_of(self, node: int) -> Parts | str:
-        """How a node is made from parts, or why it is computed as a whole."""
+    def rows_of(self, node: int) -> RowParts | str:
+        """How a node is made from rows of parts, or why it is not."""
         if self.keyed.program.nodes[node].refusal:
             return self.keyed.program.nodes[node].refusal
-        if self.keyed.plan.steps[self.keyed.step_of[node]].kind in ("Scan", "DataFrameScan"):
+        if self.keyed.program.nodes[node].is_input:
             return "it is a source"
-        rows = row_parts(self.keyed, node, self.separation, self.streams)
-        if not isinstance(rows, str):
+        return row_parts(self.keyed, node, self.separation, self.streams)
+
+    def parts_of(self, node: int) -> Parts | str:
+        """How a node is made from parts, or why it is computed as a whole."""
+        rows = self.rows_of(node)
+        if not isinstance(rows, str) or self.keyed.program.nodes[node].refusal:
             return rows
         states = state_parts(self.keyed, node, self.separation, self.streams, self.exact_floats)
         aggregates = self.keyed.plan.steps[self.keyed.step_of[node]].kind == "GroupBy"
@@ -42,3 +46,8 @@ def rules_for(
     """The rules for a query. run, keep: how to find out more about its streams, and to remember it."""
     streams = Streams(keyed, catalog, run, keep)
     return Rules(keyed, Separation(keyed, streams.alignable), streams, exact_floats)
+
+
+def rules_for_one_stream(keyed: Keyed, catalog: Catalog, exact_floats: bool) -> Rules:
+    """The rules as far as one stream is cut at a time, for which no file has to be looked at."""
+    return Rules(keyed, Separation(keyed, None), Streams(keyed, catalog), exact_floats)

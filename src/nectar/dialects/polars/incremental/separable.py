@@ -43,9 +43,9 @@ class Separable:
 
 
 class Separation:
-    """The steps of a plan, as far as they were asked for."""
+    """The steps of a plan, as far as they were asked for. alignable: None if no streams are to be cut together."""
 
-    def __init__(self, keyed: Keyed, alignable: Alignable = lambda _: False) -> None:
+    def __init__(self, keyed: Keyed, alignable: Alignable | None) -> None:
         self._keyed = keyed
         self._plan = keyed.plan
         self._alignable = alignable
@@ -77,6 +77,8 @@ class Separation:
     def _scan(self, number: int) -> Separable | str:
         if number not in self._sources or not self._sources[number][0].files:
             return "its stream is not known by its files"
+        if self._alignable is None:
+            return Separable((number,))
         names = self._plan.schema(number).names()
         return Separable((number,), columns={name: (number, name) for name in names})
 
@@ -91,7 +93,7 @@ class Separation:
             return "what it groups by is not computed row by row"
         for key in step.body["keys"]:
             origin = columns.get(key["Column"]) if _is_column(key) else None
-            if origin is not None and self._alignable(below.aligned | {origin}):
+            if origin is not None and self._alignable is not None and self._alignable(below.aligned | {origin}):
                 keys = _named(step.body["keys"], below)
                 values = _named(step.body["aggs"], replace(below, columns=None))
                 known = None if keys is None or values is None else {**keys, **values}
@@ -128,7 +130,7 @@ class Separation:
             if None in origins:
                 continue
             aligned = left.aligned | right.aligned | {origin for origin in origins if origin is not None}
-            if self._alignable(aligned):
+            if self._alignable is not None and self._alignable(aligned):
                 return Separable(tuple(dict.fromkeys((*left.scans, *right.scans))), aligned)
         return None
 
