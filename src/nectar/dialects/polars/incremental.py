@@ -1,6 +1,6 @@
 """Growing streams: what was computed of their parts before is put together with what is new.
 
-Rows (filters, selections, new columns) are put one after the other; group-bys are made from states (aggregates.py) of
+Rows (filters, selections, new columns) are put one after the other; group-bys are made from states (aggregates/) of
 runs of the stream: those that are known, and one computed for each gap. Law: the result is what the computation over
 all files would have given, in names, types, order and values, but for the last bits of floats; if that is not certain,
 nothing is done.
@@ -15,7 +15,7 @@ from typing import Any, Final
 import polars as pl
 
 from nectar.catalog.service import Catalog
-from nectar.dialects.polars.aggregates import States, expression_of, finished
+from nectar.dialects.polars.aggregates import LAYOUT, States, expression_of, taken_apart
 from nectar.dialects.polars.elementwise import is_elementwise, reads_rows
 from nectar.dialects.polars.keying import Keyed, key_over
 from nectar.dialects.polars.plan import Plan, Step
@@ -245,19 +245,19 @@ def _reads_files_of(plan: Plan, number: int, scan: int) -> bool:
 
 
 def _taken_apart(keyed: Keyed, node: int, number: int, step: Step, scan: int, exact_floats: bool) -> Growing | str:
-    states = States()
-    finishing = [finished(aggregate, states) for aggregate in step.body["aggs"]]
-    if any(each is None for each in finishing):
-        return "one of its aggregates cannot be merged"
+    schema_below = keyed.plan.frame(step.inputs[0]).collect_schema()
+    apart = taken_apart(step.body["aggs"], schema_below, step.body["keys"])
+    if isinstance(apart, str):
+        return apart
     found = next(((source, each) for at, source, each in keyed.sources if at == scan), None)
     if found is None:
         return "its stream is not known by its files"
     source, identities = found
     keys = tuple(map(expression_of, step.body["keys"]))
     below = keyed.program.nodes[keyed.node_of[step.inputs[0]]]
-    program = digest_of(joined("state", keyed.program.nodes[node].program, below.program))
+    program = digest_of(joined(f"state {LAYOUT}", keyed.program.nodes[node].program, below.program))
     made = Growing(
-        node, number, scan, program, keys, states, tuple(each for each in finishing if each is not None),
+        node, number, scan, program, keys, apart.states, apart.finishing,
         bool(step.body["maintain_order"]), identities, source.files, pl.Schema(), _others(keyed, step.inputs[0], scan),
     )  # fmt: skip
     schema = keyed.plan.frame(number).collect_schema()
@@ -272,7 +272,7 @@ def _checked(plan: Plan, made: Growing, schema: pl.Schema, exact_floats: bool) -
     if empty is None:
         return "its files cannot be read one by one"
     types = empty.collect_schema()
-    if exact_floats and any(types[name].is_float() for name in made.states.sums):
+    if exact_floats and made.states.depend_on_cuts(types):
         return "sums of floats depend on how a stream is cut, and exact_floats is set"
     merged = _merged(made, [pl.DataFrame(schema=types)]).collect_schema()
     if list(merged) != list(schema):
