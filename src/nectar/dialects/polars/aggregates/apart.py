@@ -10,7 +10,14 @@ import polars as pl
 
 from nectar.dialects.polars.aggregates.by_user import UserAggregate, user_aggregate
 from nectar.dialects.polars.aggregates.expansion import Context, expanded
-from nectar.dialects.polars.aggregates.expressions import expression_of, in_words, is_of_rows, kind_of, serialised
+from nectar.dialects.polars.aggregates.expressions import (
+    expression_of,
+    function_in_words,
+    in_words,
+    is_of_rows,
+    kind_of,
+    serialised,
+)
 from nectar.dialects.polars.aggregates.rules import (
     Over,
     Unmerged,
@@ -68,36 +75,46 @@ def _finished(aggregate: Any, states: States) -> Over:
 
 
 def _over_states(expression: Any, states: States) -> Over:
-    """The expression with aggregates replaced by states, under the names they had."""
+    """The expression with aggregates replaced by states, under any name."""
     kind, content = kind_of(expression)
     if kind == "Len":
-        return _as(expression, states.of(pl.len(), by("sum")))
-    if kind == "Literal":
+        return states.of(pl.len(), by("sum"))
+    if kind == "Literal" and is_elementwise(expression):
         return expression_of(expression)
     if kind == "Agg":
-        return _as(expression, merged_aggregate(content, states))
+        return merged_aggregate(content, states)
     if kind == "Function":
-        return _function(expression, content, states)
+        return _function(content, states)
     if kind == "AnonymousFunction":
-        return _as(expression, _by_user(expression, content, states))
+        return _by_user(content, states)
     if kind in _NAMING:
-        return _as(expression, _over_states(_named(kind, content), states))
+        return _over_states(_named(kind, content), states)
     if kind in _PARTS:
         return _put_together(kind, content, states)
     return Unmerged(f"{in_words(kind) or 'it'} is neither an aggregate nor made of aggregates")
 
 
-def _function(expression: Any, content: Any, states: States) -> Over:
+def _function(content: Any, states: States) -> Over:
     found = merged_function(content, states)
     if found is not None:
-        return _as(expression, found)
-    over = [_over_states(each, states) for each in content["input"]]
-    unmerged = next((each for each in over if isinstance(each, Unmerged)), None)
-    name = in_words(kind_of(content["function"])[0])
-    if unmerged is not None:
-        return Unmerged(f"{name} cannot be merged") if any(map(is_of_rows, content["input"])) else unmerged
-    whole = {"Function": {**content, "input": [serialised(each) for each in over if isinstance(each, pl.Expr)]}}
+        return found
+    name = function_in_words(content["function"])
+    inputs = []
+    for each in content["input"]:
+        over = _argument(each, states)
+        if isinstance(over, Unmerged):
+            return Unmerged(f"{name} cannot be merged") if is_of_rows(each) else over
+        inputs.append(serialised(over))
+    whole = {"Function": {**content, "input": inputs}}
     return expression_of(whole) if is_elementwise(whole) else Unmerged(f"{name} of aggregates is not known")
+
+
+def _argument(expression: Any, states: States) -> Over:
+    """An argument over states, under the name it had: fields of structs are named after what they are made of."""
+    if kind_of(expression)[0] == "Literal":  # perhaps a column of values to look for others in: the function knows
+        return expression_of(expression)
+    over, name = _over_states(expression, states), _name_of(expression)
+    return over if isinstance(over, Unmerged) or name is None else over.alias(name)
 
 
 def _put_together(kind: str, content: Any, states: States) -> Over:
@@ -115,12 +132,6 @@ def _named(kind: str, content: Any) -> Any:
     return content[0] if kind == "Alias" else content["expr"] if kind == "RenameAlias" else content
 
 
-def _as(expression: Any, over: Over) -> Over:
-    """The same under the name of an expression: fields of structs are named after what they are made of."""
-    name = _name_of(expression)
-    return over if isinstance(over, Unmerged) or name is None else over.alias(name)
-
-
 def _name_of(expression: Any) -> str | None:
     try:
         return str(expression_of(expression).meta.output_name())
@@ -128,7 +139,7 @@ def _name_of(expression: Any) -> str | None:
         return None
 
 
-def _by_user(expression: Any, content: Any, states: States) -> Over:
+def _by_user(content: Any, states: States) -> Over:
     aggregate = user_aggregate(content)
     inputs = content["input"]
     if aggregate is None:

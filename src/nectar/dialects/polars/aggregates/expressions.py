@@ -11,6 +11,9 @@ import polars as pl
 from nectar.dialects.polars.elementwise import reads_rows
 
 _LEAVING_OUT: Final = frozenset({"DropNulls", "DropNans"})
+_FAMILIES: Final = frozenset(
+    {"ArrayExpr", "BinaryExpr", "Bitwise", "Boolean", "Categorical", "ListExpr", "StringExpr", "StructExpr", "TemporalExpr"}
+)
 _INNER_CAPITAL: Final = re.compile(r"(?<!^)(?=[A-Z])")
 
 
@@ -34,6 +37,13 @@ def kind_of(expression: Any) -> tuple[str, Any]:
 def in_words(kind: str) -> str:
     """A kind as people write it in programs: NUnique is n_unique."""
     return _INNER_CAPITAL.sub("_", kind).lower()
+
+
+def function_in_words(function: Any) -> str:
+    """A function as people write it; of functions that come in families, the member."""
+    kind, options = kind_of(function)
+    member = kind_of(options)[0] if kind in _FAMILIES else ""
+    return in_words(member or kind)
 
 
 def is_of_rows(expression: Any) -> bool:

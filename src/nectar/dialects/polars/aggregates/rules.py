@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import polars as pl
 
-from nectar.dialects.polars.aggregates.expressions import expression_of, in_words, is_of_rows, kind_of
+from nectar.dialects.polars.aggregates.expressions import expression_of, function_in_words, in_words, is_of_rows, kind_of
 from nectar.dialects.polars.aggregates.states import Merge, States, by, lists
 from nectar.dialects.polars.elementwise import reads_rows
 
@@ -53,7 +53,7 @@ def merged_function(content: Any, states: States) -> Over | None:
     if rule is None or not all(map(is_of_rows, inputs)):
         return None
     if len(inputs) > 1 and not all(map(reads_rows, inputs)):
-        return Unmerged(f"{in_words(name)} is of several columns that leave out rows")
+        return Unmerged(f"{function_in_words(content['function'])} is of several columns that leave out rows")
     return rule(expression_of({"Function": content}), inputs, inner_options, states)
 
 
@@ -138,9 +138,9 @@ def _variance(root: bool) -> _Rule:
         rows = expression_of(of)
         deviations = states.of(rows.cast(pl.Float64).var(ddof=0) * rows.count(), _deviations(count, total), is_sum=True)
         number = count.cast(pl.Float64)
-        # Of no values and with no degree of freedom lost, engines differ: null or zero, as their states have it.
-        beside = deviations if ddof == 0 else pl.lit(None, pl.Float64)
-        found = pl.when(number > ddof).then(deviations / (number - ddof)).otherwise(beside)
+        found = pl.when(number > ddof).then(deviations / (number - ddof))
+        if ddof == 0:  # engines do not agree on no value (null or zero), nor on an infinite one (NaN or zero)
+            found = _failing_unless((count > 1) | ((count == 1) & total.is_finite()), found)
         return (found.sqrt() if root else found).cast(kind)
 
     return rule
@@ -151,10 +151,14 @@ def _deviations(count: pl.Expr, total: pl.Expr) -> Merge:
         mean = total.sum() / count.sum()
         shift = pl.when(count > 0).then(count * (total / count - mean).pow(2)).sum()
         # One part alone is taken as it is: nothing of it is rounded again.
-        shifted = state.sum() + pl.when((count > 0).sum() > 1).then(shift).otherwise(0.0)
-        return pl.when(count.sum() > 0).then(shifted).otherwise(state.first())
+        return state.sum() + pl.when((count > 0).sum() > 1).then(shift).otherwise(0.0)
 
     return Merge(f"deviations {count.meta.output_name()} {total.meta.output_name()}", merged)
+
+
+def _failing_unless(condition: pl.Expr, value: pl.Expr) -> pl.Expr:
+    """A float that is not null where the condition holds; elsewhere it fails, and all is computed as a whole."""
+    return pl.coalesce(value, pl.when(~condition).then(pl.lit("not known from states")).cast(pl.Float64))
 
 
 def _float_type(name: str, whole: pl.Expr, of: Any, states: States) -> pl.DataType | Unmerged:
@@ -180,6 +184,18 @@ def _product(whole: pl.Expr, of: Any, options: Any, states: States) -> Over:
     if kind is None or not kind.is_integer():
         return Unmerged(f"product of {kind or 'an unknown type'} cannot be merged")
     return states.of(whole, by("product"))
+
+
+def _bitwise(method: str) -> _Rule:
+    """Of booleans that are all null, engines give null or the neutral value."""
+
+    def rule(whole: pl.Expr, of: Any, options: Any, states: States) -> Over:
+        kind = states.type_of(whole)
+        if kind is None or not kind.is_integer():
+            return Unmerged(f"{method} of {kind or 'an unknown type'} cannot be merged")
+        return states.of(whole, by(method))
+
+    return rule
 
 
 def _truth(method: str) -> _Rule:
@@ -225,7 +241,7 @@ _FUNCTIONS: Final[dict[str, _Rule]] = {
     "Boolean All": _truth("all"),
     "Boolean HasNulls": _itself("any"),
     "Boolean IsEmpty": _itself("all"),
-    "Bitwise And": _itself("bitwise_and"),
-    "Bitwise Or": _itself("bitwise_or"),
-    "Bitwise Xor": _itself("bitwise_xor"),
+    "Bitwise And": _bitwise("bitwise_and"),
+    "Bitwise Or": _bitwise("bitwise_or"),
+    "Bitwise Xor": _bitwise("bitwise_xor"),
 }
