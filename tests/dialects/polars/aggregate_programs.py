@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import io
+from dataclasses import dataclass
 from decimal import Decimal
 from random import Random
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import polars as pl
 import polars.selectors as cs
 
-from nectar.dialects.polars.aggregates import taken_apart
+from nectar.dialects.polars.aggregates import Apart, taken_apart
 from nectar.dialects.polars.aggregates.expressions import serialised
 
 # Floats are multiples of an eighth: their sums are exact, so that merged ones must be equal to the last bit.
@@ -88,7 +89,7 @@ def _rows(draw: Random, name: str) -> pl.Expr:
 
 def _leaf(draw: Random) -> pl.Expr:
     if draw.random() < 0.15:
-        return pl.len()
+        return draw.choice([pl.len(), pl.len(), pl.lit(3)])
     if draw.random() < 0.45:
         number = draw.choice(["sum", "mean", "var", "std", "product"])
         if number in ("var", "std"):
@@ -143,33 +144,37 @@ class NotMerged(Exception):
     """The aggregates cannot be taken apart. Its text: why."""
 
 
-def in_parts(
-    frame: pl.DataFrame, cuts: list[int], aggregates: list[pl.Expr], engine: str, whole: bool, stored: bool = False
-) -> pl.DataFrame:
-    """The aggregates, made by merging states of parts; stored: states go through a file in between."""
-    keys = [] if whole else [serialised(pl.col("k"))]
-    apart = taken_apart([serialised(each) for each in aggregates], frame.schema, keys, whole)
-    if isinstance(apart, str):
-        raise NotMerged(apart)
-    parts = [frame[start:end] for start, end in zip([0, *cuts], [*cuts, frame.height], strict=True)]
-    states = [_grouped(part, apart.states.made, engine, whole) for part in parts]
-    if stored:
-        states = list(map(_through_a_file, states))
-    merged = states[0]
-    for state in states[1:]:  # one by one: what is merged is a state again
-        merged = _grouped(pl.concat([merged, state]), apart.states.merged, engine, whole)
-    return merged.lazy().select(*([] if whole else ["k"]), *apart.finishing).collect(engine=engine)
+@dataclass(frozen=True)
+class Way:
+    """How aggregates are computed. whole: all rows are one group. stored: states go through a file before merging."""
 
+    engine: str = "in-memory"
+    whole: bool = False
+    ordered: bool = True
+    stored: bool = False
 
-def at_once(frame: pl.DataFrame, aggregates: list[pl.Expr], engine: str, whole: bool) -> pl.DataFrame:
-    """The aggregates, as plain Polars computes them."""
-    return _grouped(frame, aggregates, engine, whole)
+    def at_once(self, frame: pl.DataFrame, aggregates: list[pl.Expr]) -> pl.DataFrame:
+        """The aggregates, as plain Polars computes them."""
+        lazy = frame.lazy()
+        if self.whole:
+            return lazy.select(*aggregates).collect(engine=self.engine)
+        return lazy.group_by("k", maintain_order=self.ordered).agg(*aggregates).collect(engine=self.engine)
 
+    def in_parts(self, frame: pl.DataFrame, cuts: list[int], aggregates: list[pl.Expr]) -> pl.DataFrame:
+        """The aggregates, made by merging states of parts."""
+        keys = [] if self.whole else [serialised(pl.col("k"))]
+        apart = taken_apart([serialised(each) for each in aggregates], frame.schema, keys, self.whole)
+        if isinstance(apart, str):
+            raise NotMerged(apart)
+        parts = [frame[start:end] for start, end in zip([0, *cuts], [*cuts, frame.height], strict=True)]
+        merged, *others = [self._state(part, apart) for part in parts]
+        for state in others:  # one by one: what is merged is a state again
+            merged = self.at_once(pl.concat([merged, state]), apart.states.merged)
+        return merged.lazy().select(*([] if self.whole else ["k"]), *apart.finishing).collect(engine=self.engine)
 
-def _grouped(frame: pl.DataFrame, aggregates: list[pl.Expr], engine: str, whole: bool) -> pl.DataFrame:
-    lazy = frame.lazy()
-    made = lazy.select(*aggregates) if whole else lazy.group_by("k", maintain_order=True).agg(*aggregates)
-    return made.collect(engine=engine)
+    def _state(self, part: pl.DataFrame, apart: Apart) -> pl.DataFrame:
+        state = self.at_once(part, apart.states.made)
+        return _through_a_file(state) if self.stored else state
 
 
 def _through_a_file(frame: pl.DataFrame) -> pl.DataFrame:

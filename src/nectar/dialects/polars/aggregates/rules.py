@@ -27,6 +27,7 @@ class Unmerged:
 Over = pl.Expr | Unmerged
 _Rule = Callable[[pl.Expr, Any, Any, States], Over]  # the aggregate, what it is of, its options, the states
 
+_DIGITS: Final = 38  # of a decimal, at most
 _ALL: Final = lists("all", lambda values: values)
 _DISTINCT: Final = lists("distinct", pl.Expr.unique)
 _DISTINCT_IN_ORDER: Final = lists("distinct in order", lambda values: values.unique(maintain_order=True))
@@ -90,7 +91,19 @@ def _itself(method: str, **options: Any) -> _Rule:
 
 
 def _sum(whole: pl.Expr, of: Any, options: Any, states: States) -> Over:
-    return states.of(whole, by("sum"), is_sum=True)
+    known = "Decimal" in str(states.schema) or b"Decimal" in whole.meta.serialize()
+    kind = states.type_of(whole) if known else None
+    return states.of(whole, _decimal_sum(kind) if isinstance(kind, pl.Decimal) else by("sum"), is_sum=True)
+
+
+def _decimal_sum(kind: pl.Decimal) -> Merge:
+    """Engines notice when a sum has too many digits, but not always where they merge; here it always fails."""
+    most = 0.999 * 10.0 ** (_DIGITS - kind.scale)
+
+    def merged(state: pl.Expr) -> pl.Expr:
+        return _failing_unless(state.cast(pl.Float64).sum().abs() < most, state.sum(), kind)
+
+    return Merge(f"sum of {kind}", merged)
 
 
 def _extreme(method: str) -> _Rule:
@@ -140,7 +153,7 @@ def _variance(root: bool) -> _Rule:
         number = count.cast(pl.Float64)
         found = pl.when(number > ddof).then(deviations / (number - ddof))
         if ddof == 0:  # engines do not agree on no value (null or zero), nor on an infinite one (NaN or zero)
-            found = _failing_unless((count > 1) | ((count == 1) & total.is_finite()), found)
+            found = _failing_unless((count > 1) | ((count == 1) & total.is_finite()), found, pl.Float64())
         return (found.sqrt() if root else found).cast(kind)
 
     return rule
@@ -156,9 +169,9 @@ def _deviations(count: pl.Expr, total: pl.Expr) -> Merge:
     return Merge(f"deviations {count.meta.output_name()} {total.meta.output_name()}", merged)
 
 
-def _failing_unless(condition: pl.Expr, value: pl.Expr) -> pl.Expr:
-    """A float that is not null where the condition holds; elsewhere it fails, and all is computed as a whole."""
-    return pl.coalesce(value, pl.when(~condition).then(pl.lit("not known from states")).cast(pl.Float64))
+def _failing_unless(condition: pl.Expr, value: pl.Expr, kind: pl.DataType) -> pl.Expr:
+    """A value that is not null where the condition holds; elsewhere it fails, and all is computed as a whole."""
+    return pl.coalesce(value, pl.when(~condition).then(pl.lit("not known from states")).cast(kind))
 
 
 def _float_type(name: str, whole: pl.Expr, of: Any, states: States) -> pl.DataType | Unmerged:
