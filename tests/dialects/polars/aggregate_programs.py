@@ -75,7 +75,8 @@ def several(draw: Random) -> pl.Expr:
 def list_of(draw: Random) -> pl.Expr:
     """A list for each group."""
     column = _rows(draw, draw.choice(ANY))
-    return draw.choice([column, column.implode(), column.unique(maintain_order=True)])
+    ends = [column.head(2), column.tail(3), column.head(0), column.slice(0, 5)]
+    return draw.choice([column, column.implode(), column.unique(maintain_order=True), *ends])
 
 
 def _rows(draw: Random, name: str) -> pl.Expr:

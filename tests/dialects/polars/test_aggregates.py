@@ -152,7 +152,9 @@ def test_means_of_integers_do_not_go_through_sums_that_wrap():
 
 @pytest.mark.parametrize("kind", [pl.Date, pl.Datetime("ms"), pl.Duration("us"), pl.Time])
 def test_means_of_times_are_not_merged(kind):
-    apart = taken_apart([serialised(pl.col("t").mean())], pl.Schema({"k": pl.Int8, "t": kind}), [serialised(pl.col("k"))])
+    apart = taken_apart(
+        [serialised(pl.col("t").mean())], pl.Schema({"k": pl.Int8, "t": kind}), [serialised(pl.col("k"))]
+    )
     assert isinstance(apart, str)
     assert apart.startswith("mean of ")
 

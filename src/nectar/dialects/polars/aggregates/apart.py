@@ -1,4 +1,4 @@
-"""Expressions over aggregates taken apart: aggregates become states, and what is computed of them is done at the end."""
+"""Expressions over aggregates taken apart: aggregates become states, what is computed of them is done at the end."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Apart:
 def taken_apart(
     aggregates: Sequence[Any], schema: pl.Schema, keys: Sequence[Any] = (), whole: bool = False
 ) -> Apart | str:
-    """The aggregates of a group-by, or (whole) of a selection, over rows of this schema; or why they cannot be merged."""
+    """The aggregates of a group-by, or (whole) of a selection, of rows of a schema; or why they cannot be merged."""
     if any(_holds_other_function(aggregate) for aggregate in aggregates):
         return "a Python function cannot be merged: nectar.aggregate makes one that can"
     columns = expanded(aggregates, Context(schema, keys, whole))

@@ -1,8 +1,8 @@
 """Aggregates that users write: four functions that make a state, add rows to it, merge two, and finish it.
 
-In: the functions. Out: something to be called with columns, which gives an ordinary Polars expression of one value. In plain
-Polars it is computed from all rows at once; Nectar recognises it, and merges states instead. Law: both give the same if
-the functions do: rows added in two steps, or to two states that are merged, must lead to the same finished value.
+In: the functions. Out: something to be called with columns, which gives an ordinary Polars expression of one value. In
+plain Polars it is computed from all rows at once; Nectar recognises it, and merges states instead. Law: both give the
+same if the functions do: rows added at once, or to two states that are merged, must lead to the same finished value.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def aggregate(
     """An aggregate for Polars programs that is merged instead of computed again when data is added.
 
     init: makes a state without rows; any value that can be pickled. add: the state with more rows; it gets the state,
-    and a Series for each column. merge: one state for two, whose rows follow each other. finish: the value. returns: its
-    type in Polars; left out, the type of the value of no rows.
+    and for each column a Series of at least one row. merge: one state for two, the rows of the second after those of
+    the first. finish: the value. returns: its type in Polars; left out, the type of the value of no rows.
 
         spread = nectar.aggregate(
             init=lambda: (math.inf, -math.inf),
@@ -63,6 +63,11 @@ class UserAggregate:
             raise UserError("an aggregate is of at least one column: call it with pl.col(...), or names of columns")
         return _one_value(list(columns), OfRows(self), self.returns)
 
+    def after(self, columns: Sequence[pl.Series]) -> Any:
+        """The state after all rows of some columns; of no rows, that without any."""
+        state = self.init()
+        return self.add(state, *columns) if len(columns[0]) else state
+
     def state_of(self, columns: Sequence[pl.Expr]) -> pl.Expr:
         """The state of a part."""
         return _one_value(list(columns), StateOfRows(self), pl.Binary)
@@ -84,7 +89,7 @@ class OfRows:
 
     def __call__(self, columns: Sequence[pl.Series]) -> pl.Series:
         """The value, as a column of one row."""
-        return pl.Series([self.of.finish(self.of.add(self.of.init(), *columns))], dtype=self.of.returns)
+        return pl.Series([self.of.finish(self.of.after(columns))], dtype=self.of.returns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +100,7 @@ class StateOfRows:
 
     def __call__(self, columns: Sequence[pl.Series]) -> pl.Series:
         """The state, as a column of one row."""
-        return _packed(self.of.add(self.of.init(), *columns))
+        return _packed(self.of.after(columns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +111,8 @@ class MergedStates:
 
     def __call__(self, columns: Sequence[pl.Series]) -> pl.Series:
         """The state of all, as a column of one row."""
-        states = map(pickle.loads, columns[0])
-        return _packed(functools.reduce(self.of.merge, states))
+        states = [pickle.loads(state) for state in columns[0]]
+        return _packed(functools.reduce(self.of.merge, states) if states else self.of.init())
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,4 +154,6 @@ def _type_of_nothing(init: Callable[[], Any], finish: Callable[[Any], Any]) -> p
         if kind not in (pl.Null, pl.Object):
             return kind
         reason = f"finish(init()) is of the type {kind}"
-    raise UserError(f"the type of an aggregate's value is not known, because {reason}: give it, as in returns=pl.Float64")
+    raise UserError(
+        f"the type of an aggregate's value is not known, because {reason}: give it, as in returns=pl.Float64"
+    )

@@ -12,7 +12,17 @@ from nectar.dialects.polars.elementwise import reads_rows
 
 _LEAVING_OUT: Final = frozenset({"DropNulls", "DropNans"})
 _FAMILIES: Final = frozenset(
-    {"ArrayExpr", "BinaryExpr", "Bitwise", "Boolean", "Categorical", "ListExpr", "StringExpr", "StructExpr", "TemporalExpr"}
+    {
+        "ArrayExpr",
+        "BinaryExpr",
+        "Bitwise",
+        "Boolean",
+        "Categorical",
+        "ListExpr",
+        "StringExpr",
+        "StructExpr",
+        "TemporalExpr",
+    }
 )
 _INNER_CAPITAL: Final = re.compile(r"(?<!^)(?=[A-Z])")
 

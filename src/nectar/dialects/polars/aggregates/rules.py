@@ -1,7 +1,7 @@
 """How each aggregate of rows is taken apart: its states, and how they are finished.
 
-A rule gets the serialised aggregate and the states to add to, and gives an expression over merged states, or an Unmerged.
-Types are those of the whole: a state has the type of its aggregate, or the finishing expression gives it back.
+A rule gets the aggregate and the states to add to, and gives an expression over merged states, or an Unmerged. Types
+are those of the whole: a state has the type of its aggregate, or the finishing expression gives it back.
 """
 
 from __future__ import annotations
@@ -12,7 +12,13 @@ from typing import Any, Final
 
 import polars as pl
 
-from nectar.dialects.polars.aggregates.expressions import expression_of, function_in_words, in_words, is_of_rows, kind_of
+from nectar.dialects.polars.aggregates.expressions import (
+    expression_of,
+    function_in_words,
+    in_words,
+    is_of_rows,
+    kind_of,
+)
 from nectar.dialects.polars.aggregates.states import Merge, States, by, lists
 from nectar.dialects.polars.elementwise import reads_rows
 
@@ -59,23 +65,43 @@ def merged_function(content: Any, states: States) -> Over | None:
 
 
 def merged_list(expression: Any, states: States) -> Over:
-    """What rows, or the distinct ones among them, are over states: a list for each group."""
-    if states.whole:
+    """What rows, or some of them, are over states: a list for each group."""
+    merge = _merge_of_lists(expression)
+    if merge is None or states.whole:
         return Unmerged("it is not aggregated")
-    kind, content = kind_of(expression)
-    if kind == "Function" and kind_of(content["function"])[0] == "Unique":
-        in_order = bool(kind_of(content["function"])[1])
-        merge = _DISTINCT_IN_ORDER if in_order else _DISTINCT
-        return states.of(expression_of(expression).implode(), merge, is_list=True)
-    return states.of(expression_of(expression).implode(), _ALL, is_list=True)
+    return states.of(expression_of(expression).implode(), merge, is_list=True)
 
 
 def is_list(expression: Any) -> bool:
-    """Whether an expression gives each group a list: its rows, or the distinct ones among them."""
+    """Whether an expression gives each group a list that can be merged."""
+    return _merge_of_lists(expression) is not None
+
+
+def _merge_of_lists(expression: Any) -> Merge | None:
+    """How lists of rows, of distinct ones, or of the first or last so many are merged; None if it is none of these."""
     kind, content = kind_of(expression)
-    if kind == "Function" and kind_of(content["function"])[0] == "Unique":
-        return is_of_rows(content["input"][0])
-    return is_of_rows(expression)
+    if kind == "Slice" and is_of_rows(content["input"]):
+        return _merge_of_ends(content)
+    if kind == "Function" and kind_of(content["function"])[0] == "Unique" and is_of_rows(content["input"][0]):
+        return _DISTINCT_IN_ORDER if kind_of(content["function"])[1] else _DISTINCT
+    return _ALL if is_of_rows(expression) else None
+
+
+def _merge_of_ends(content: Any) -> Merge | None:
+    """How lists of the first or last so many rows are merged."""
+    offset, length = _number(content["offset"]), _number(content["length"])
+    if offset is None or length is None or length < 0:
+        return None
+    if offset == 0:
+        return lists(f"first {length}", lambda values: values.head(length))
+    return lists(f"last {length}", lambda values: values.tail(length)) if offset == -length else None
+
+
+def _number(expression: Any) -> int | None:
+    """The number that a literal is."""
+    kind, content = kind_of(kind_of(expression)[1])
+    number = content.get("Int") if kind == "Dyn" and isinstance(content, dict) else None
+    return int.from_bytes(number, "big", signed=True) if isinstance(number, bytes) else None
 
 
 def _input_and_options(inner: Any) -> tuple[Any, Any]:
@@ -151,7 +177,7 @@ def _variance(root: bool) -> _Rule:
         rows = expression_of(of)
         deviations = states.of(rows.cast(pl.Float64).var(ddof=0) * rows.count(), _deviations(count, total), is_sum=True)
         number = count.cast(pl.Float64)
-        found = pl.when(number > ddof).then(deviations / (number - ddof))
+        found: pl.Expr = pl.when(number > ddof).then(deviations / (number - ddof))
         if ddof == 0:  # engines do not agree on no value (null or zero), nor on an infinite one (NaN or zero)
             found = _failing_unless((count > 1) | ((count == 1) & total.is_finite()), found, pl.Float64())
         return (found.sqrt() if root else found).cast(kind)
