@@ -14,6 +14,7 @@ from nectar.dialects.polars.aggregates.expressions import (
     expression_of,
     function_in_words,
     in_words,
+    infers_a_format,
     is_of_rows,
     kind_of,
     serialised,
@@ -47,6 +48,8 @@ def taken_apart(
     """The aggregates of a group-by, or (whole) of a selection, of rows of a schema; or why they cannot be merged."""
     if any(_holds_other_function(aggregate) for aggregate in aggregates):
         return "a Python function cannot be merged: nectar.aggregate makes one that can"
+    if any(map(infers_a_format, (*aggregates, *keys))):
+        return "texts are read as times without a format, which Polars takes from the first row"
     columns = expanded(aggregates, Context(schema, keys, whole))
     if isinstance(columns, str):
         return columns

@@ -56,6 +56,17 @@ def function_in_words(function: Any) -> str:
     return in_words(member or kind)
 
 
+def infers_a_format(value: Any) -> bool:
+    """Whether texts are read as times without a format: Polars takes that of the first row for all of them."""
+    if isinstance(value, dict):
+        read = value.get("Strptime")
+        inferred = isinstance(read, list) and any(
+            isinstance(each, dict) and each.get("format", "") is None for each in read
+        )
+        return inferred or any(map(infers_a_format, value.values()))
+    return isinstance(value, list) and any(map(infers_a_format, value))
+
+
 def is_of_rows(expression: Any) -> bool:
     """Whether an expression has a value for each row of a group, by that row alone; rows may be left out."""
     kind, content = kind_of(expression)
