@@ -41,7 +41,7 @@ def expect_equal(found, expected, way, shown=""):
     if not (way.ordered or way.whole):
         found, expected = found.sort("k"), expected.sort("k")
     tolerance = 1e-4 if pl.Float32 in expected.dtypes or pl.Float16 in expected.dtypes else 1e-9
-    rounded = ".mean(" in shown and any(f'"{name}"' in shown for name in programs.WIDE)
+    rounded = ".mean(" in shown and any(f'"{name}"' in shown for name in (*programs.WIDE, "dec"))
     inexact = ".var(" in shown or ".std(" in shown or rounded
     assert_frame_equal(found, expected, check_exact=not inexact, rel_tol=tolerance, abs_tol=tolerance)
 

@@ -244,6 +244,13 @@ def _truth(method: str) -> _Rule:
     return rule
 
 
+def _is_empty(whole: pl.Expr, of: Any, options: Any, states: States) -> Over:
+    """Of one row that a filter leaves out, engines do not agree whether it is empty but for nulls."""
+    if options["ignore_nulls"] and not reads_rows(of[0]):
+        return Unmerged("is_empty with ignore_nulls cannot be merged where rows are left out")
+    return states.of(whole, by("all"))
+
+
 def _extreme_by(method: str) -> _Rule:
     """The value and what it was chosen by; the first of equals, as the parts are in order."""
 
@@ -279,7 +286,7 @@ _FUNCTIONS: Final[dict[str, _Rule]] = {
     "Boolean Any": _truth("any"),
     "Boolean All": _truth("all"),
     "Boolean HasNulls": _itself("any"),
-    "Boolean IsEmpty": _itself("all"),
+    "Boolean IsEmpty": _is_empty,
     "Bitwise And": _bitwise("bitwise_and"),
     "Bitwise Or": _bitwise("bitwise_or"),
     "Bitwise Xor": _bitwise("bitwise_xor"),
