@@ -20,6 +20,7 @@ PUBLIC = {
     "UncacheableError",
     "UnencodableError",
     "UserError",
+    "aggregate",
     "collect",
     "depends_on",
     "disable",

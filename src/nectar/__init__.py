@@ -13,6 +13,7 @@ The public names are few, and each is loaded when it is first used: `import nect
     File(path), Folder(path)    inputs that a function is handed, and may read
     valid_for(source, "1d")     an input that is good enough for a while
     enable(), disable()         Nectar for this process, or not; with reuse(): for a block
+    aggregate(...)              an aggregate of your own for Polars, merged when data is added
     collect(lf)                 the frame of a Polars query, with everything reused that is known
     explain(lf)                 what of a Polars query would be reused, and why not the rest
     PolarsEngine()              Nectar as an engine of Polars, for single queries
@@ -23,6 +24,7 @@ from importlib import import_module
 
 TYPE_CHECKING = False  # as typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
+    from nectar.dialects.polars.aggregates.by_user import aggregate
     from nectar.dialects.polars.api import collect, explain
     from nectar.dialects.polars.engine import PolarsEngine
     from nectar.dialects.python.declared_inputs import File, Folder, valid_for
@@ -46,6 +48,7 @@ __all__ = [
     "UncacheableError",
     "UnencodableError",
     "UserError",
+    "aggregate",
     "collect",
     "depends_on",
     "disable",
@@ -73,6 +76,7 @@ _HOMES = {
     "UncacheableError": "nectar.errors",
     "UnencodableError": "nectar.errors",
     "UserError": "nectar.errors",
+    "aggregate": "nectar.dialects.polars.aggregates.by_user",
     "collect": "nectar.dialects.polars.api",
     "depends_on": "nectar.keys.api",
     "disable": "nectar.session",

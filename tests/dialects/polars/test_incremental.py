@@ -24,11 +24,13 @@ AGGREGATES = {
     "chosen": pl.when(pl.col("v").sum() > 300).then(pl.len()).otherwise(0).alias("w"),
     "of an expression": (pl.col("v") * 2 + 1).max().alias("e"), "max of texts": pl.col("s").max(),
     "max of days": pl.col("d").max(), "decimals": pl.col("m").sum(), "small": pl.col("u").sum(),
+    "std": pl.col("v").std(), "n_unique": pl.col("v").n_unique(), "list": pl.col("v"),
+    "filtered first": pl.col("v").filter(pl.col("b")).first(), "var": pl.col("f").var(ddof=2),
 }  # fmt: skip
+SEVERAL = {"all columns": pl.all().max(), "two columns": pl.col("v", "f").mean().name.suffix("_mean")}
 NOT_MERGED = {
-    "std": pl.col("v").std(), "n_unique": pl.col("v").n_unique(), "median": pl.col("v").median(),
-    "list": pl.col("v"), "sorted first": pl.col("v").sort().first(), "all columns": pl.all().max(),
-    "filtered first": pl.col("v").filter(pl.col("b")).first(), "distinct": pl.col("v").unique().sum(),
+    "median": pl.col("v").median(), "sorted first": pl.col("v").sort().first(),
+    "distinct": pl.col("v").unique().sum(), "product of floats": pl.col("f").product(),
 }  # fmt: skip
 
 
@@ -101,10 +103,11 @@ def states(monkeypatch):
     return lambda: [found.pop(0) for _ in range(len(found))]
 
 
-@pytest.mark.parametrize("name", AGGREGATES)
+@pytest.mark.parametrize("name", AGGREGATES | SEVERAL)
 def test_every_aggregate_of_a_growing_stream(tmp_path, name, states):
     days = Days(tmp_path / "days")
-    query = lambda: days.scan().filter(pl.col("j") < 3).group_by("k", "j").agg(AGGREGATES[name])
+    aggregate = (AGGREGATES | SEVERAL)[name]
+    query = lambda: days.scan().filter(pl.col("j") < 3).group_by("k", "j").agg(aggregate)
     for _ in range(4):
         days.come()
         checked(query)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from nectar.dialects.polars.aggregates import States, expression_of, finished
+from nectar.dialects.polars.aggregates import LAYOUT, States, expression_of, taken_apart
 from nectar.dialects.polars.elementwise import is_elementwise
 from nectar.dialects.polars.incremental.cuts import Cut, Streams
 from nectar.dialects.polars.incremental.parts import Sources, scans_of
@@ -98,18 +98,18 @@ def _not_grouped(step: Step) -> str:
 
 def _taken_apart(keyed: Keyed, node: int, step: Step, cut: Cut, exact_floats: bool) -> StateParts | str:
     grouped = step.kind == "GroupBy"
-    states = States()
-    finishing = [finished(aggregate, states) for aggregate in step.body["aggs" if grouped else "expr"]]
-    if any(each is None for each in finishing):
-        return "one of its aggregates cannot be merged"
-    if not grouped and not states.made:
+    aggregates, keys = (step.body["aggs"], step.body["keys"]) if grouped else (step.body["expr"], ())
+    apart = taken_apart(aggregates, keyed.plan.schema(step.inputs[0]), keys, whole=not grouped)
+    if isinstance(apart, str):
+        return apart
+    if not grouped and not apart.states.made:
         return "it has no aggregates"
     below = keyed.program.nodes[keyed.node_of[step.inputs[0]]]
     parts = StateParts(
         keyed, node, cut, step.inputs[0],
-        digest_of(joined("state", keyed.program.nodes[node].program, below.program)),
-        tuple(map(expression_of, step.body["keys"])) if grouped else None,
-        grouped and bool(step.body["maintain_order"]), states, tuple(each for each in finishing if each is not None),
+        digest_of(joined(f"state {LAYOUT}", keyed.program.nodes[node].program, below.program)),
+        tuple(map(expression_of, keys)) if grouped else None,
+        grouped and bool(step.body["maintain_order"]), apart.states, apart.finishing,
     )  # fmt: skip
     return _checked(parts, exact_floats)
 
@@ -122,7 +122,7 @@ def _checked(parts: StateParts, exact_floats: bool) -> StateParts | str:
     if scans is None:
         return "its files cannot be read one by one"
     types = parts.part([scans]).collect_schema()
-    if exact_floats and any(types[name].is_float() for name in parts.states.sums):
+    if exact_floats and parts.states.depend_on_cuts(types):
         return "sums of floats depend on how a stream is cut, and exact_floats is set"
     empty = pl.DataFrame(schema=types)
     merged_types = parts.merged([empty, empty]).collect_schema()
