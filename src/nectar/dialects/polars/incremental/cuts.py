@@ -67,11 +67,7 @@ class Cut:
 
     def size_of(self, start: int, end: int) -> int:
         """Bytes of the files of a run of parts."""
-        return sum(
-            each.size or 0
-            for scan, bounds in self.bounds.items()
-            for each in self.identities[scan][bounds[start] : bounds[end]]
-        )
+        return self._sizes[end] - self._sizes[start]
 
     def spans_of(self, start: int, end: int) -> tuple[Span, ...]:
         """How a run of parts is found again: for each stream its first and last file, and how many there are."""
@@ -93,6 +89,19 @@ class Cut:
             whole = bounds[begins] == first and end <= bounds[-1] and bounds[ends] == end
             if whole and span.last in identities[end - 1].names:
                 yield begins, ends
+
+    @cached_property
+    def _sizes(self) -> list[int]:
+        """Bytes of the files of the first n parts, for each n."""
+        found = [0]
+        for at in range(self.count):
+            sizes = [
+                each.size or 0
+                for scan, bounds in self.bounds.items()
+                for each in self.identities[scan][bounds[at] : bounds[at + 1]]
+            ]
+            found.append(found[-1] + sum(sizes))
+        return found
 
     @cached_property
     def _places(self) -> dict[bytes, list[int]]:
