@@ -262,7 +262,7 @@ def _grow(query: Query, run: Run) -> None:
     """What grows with its streams is made from what is known of their parts: the largest nodes that can be."""
 
     def keep_small(key: bytes, program: bytes, frame: pl.DataFrame, what: str) -> None:
-        _keep_aside(query, key, program, frame, what)
+        _keep_aside(query, key, program, frame, what, replaces=True)
 
     settings = query.session.settings
     rules = rules_for(query.keyed, query.catalog, settings.exact_floats, run, keep_small)
@@ -305,7 +305,7 @@ def _keep_state(query: Query, parts: Parts, piece: Piece) -> None:
 
 def _keep_aside(
     query: Query, key: bytes, program: bytes, frame: pl.DataFrame, what: str, seconds: float = 0.0,
-    spans: tuple[Span, ...] = (), supersedes: tuple[Entry, ...] = (),
+    spans: tuple[Span, ...] = (), supersedes: tuple[Entry, ...] = (), replaces: bool = False,
 ) -> None:  # fmt: skip
     """Keeps what was computed on the way, in the background, if the inputs are still what they were."""
     size = int(frame.estimated_size())
@@ -313,8 +313,9 @@ def _keep_aside(
     def write() -> None:
         if not query.catalog.worth_keeping(seconds, size) and not _changed(query):
             kept = query.catalog.keep(
-                key, program, frame, table=True, seconds=seconds, spans=spans, about=what, made=query.began
-            )
+                key, program, frame, table=True, seconds=seconds, spans=spans, about=what, made=query.began,
+                replaces=replaces,
+            )  # fmt: skip
             if isinstance(kept, Kept):
                 query.catalog.supersede(supersedes)
 
