@@ -63,6 +63,7 @@ def test_calls_with_nothing_do_nothing(index):
     assert index.referred([]) == set()
     assert index.evict([], NOW) == ([], {})
     index.touch({})
+    index.supersede([])
     index.count_lookups({}, NOW)
     index.drop_leases([])
     index.doom([], NOW)
@@ -214,6 +215,15 @@ def test_find_by_a_whole_key_and_by_nothing_that_is_a_key(index):
     assert index.find(key(1).hex() + "00") == []
     assert index.find("no hex") == []
     assert index.find(f"{key(1).hex()[:2]} ") == []
+
+
+def test_superseded_until_it_is_used_again(index):
+    for number in (1, 2):
+        put(index, number)
+    index.supersede([key(1), key(3)])
+    assert {each.key: each.superseded for each in index.candidates()} == {key(1): True, key(2): False}
+    index.touch({key(1): (1, NOW)})
+    assert not any(each.superseded for each in index.candidates())
 
 
 def test_touch_adds_uses_and_never_goes_back_in_time(index):

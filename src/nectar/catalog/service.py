@@ -363,6 +363,17 @@ class Catalog:
         self.collector.evict(victims_of(entries, "asked for"), done)
         return len(done.evicted)
 
+    def supersede(self, entries: Iterable[Entry]) -> None:
+        """These results go first when room is needed, unless they are used again: something better is known."""
+        keys = [entry.key for entry in entries]
+        if not keys or self.read_only:
+            return
+        try:
+            self.flush()  # uses up to now do not speak for them
+            self.index.supersede(keys)
+        except CatalogFailure as failure:
+            _log.warning("what is superseded could not be written down: %s", failure)
+
     def usage(self) -> Usage:
         """What the store holds."""
         return self.index.usage(self.clock.now())

@@ -125,6 +125,11 @@ class Candidate(NamedTuple):
     pinned: bool
     rebuildable: bool
 
+    @property
+    def superseded(self) -> bool:
+        """Whether something better is known, and it was not used since."""
+        return self.protected < 0
+
 
 class Policy(Protocol):
     """Suggests what goes first."""
@@ -194,15 +199,16 @@ class Victim(NamedTuple):
     reason: str
 
 
-_LAST_RESORT: Final = ("useful, but the store is over its budget", "new, but nothing else is left to delete",
+_LAST_RESORT: Final = ("superseded by one of more", "useful, but the store is over its budget",
+                       "new, but nothing else is left to delete",
                        "cannot be rebuilt, but nothing else is left to delete")  # fmt: skip
 
 
 def choose(candidates: Iterable[Candidate], wanted: Need, policy: Policy, now: float) -> list[Victim]:
     """Entries to evict: what is too old first, then the most expendable until enough is freed.
 
-    Pinned entries never; new ones only after all others; those that cannot be rebuilt last of all. Leases are not known
-    here: whoever deletes looks at them again.
+    Pinned entries never; those that are superseded first; new ones after all others; what cannot be rebuilt last.
+    Leases are not known here: whoever deletes looks at them again.
     """
     victims: list[Victim] = []
     tiers = tuple(_MostExpendable(wanted) for _ in _LAST_RESORT)
@@ -214,8 +220,7 @@ def choose(candidates: Iterable[Candidate], wanted: Need, policy: Policy, now: f
             continue
         if wanted.size <= 0 and not candidate.files:
             continue  # it lies in the index, and only files are wanted
-        tier = 2 if not candidate.rebuildable else 1 if candidate.protected > now else 0
-        tiers[tier].show(policy.expendability(candidate, now), candidate)
+        tiers[_tier(candidate, now)].show(policy.expendability(candidate, now), candidate)
     size, files = sum(victim.size for victim in victims), sum(victim.files for victim in victims)
     for tier_, reason in zip(tiers, _LAST_RESORT, strict=True):
         for candidate in tier_.ranked():
@@ -225,6 +230,13 @@ def choose(candidates: Iterable[Candidate], wanted: Need, policy: Policy, now: f
             size += candidate.size
             files += candidate.files
     return victims
+
+
+def _tier(candidate: Candidate, now: float) -> int:
+    """Which of the tiers of last resort an entry belongs to."""
+    if not candidate.rebuildable:
+        return 3
+    return 0 if candidate.superseded else 2 if candidate.protected > now else 1
 
 
 class _MostExpendable:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 Kind = Literal["arrow", "object"]
+SUPERSEDED: Final = -1.0  # in place of the time until which an entry is protected: it goes before all others
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class Entry:
     spans: tuple[Span, ...] = ()
     producer: str = ""
     signature: bytes = b""
-    protected: float = 0.0  # until when a new entry is given the chance to show its use
+    protected: float = 0.0  # until when a new entry is given the chance to show its use; or SUPERSEDED
     about: str = ""  # what was computed, for people: a call, or the last step of a program
 
 

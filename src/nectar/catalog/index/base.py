@@ -61,6 +61,9 @@ class Index(Protocol):
     def touch(self, uses: Mapping[bytes, tuple[int, float]]) -> None:
         """Adds uses (number, time of the last) to entries."""
 
+    def supersede(self, keys: Sequence[bytes]) -> None:
+        """These entries go first when room is needed, until they are used again."""
+
     def count_lookups(self, counts: Mapping[bytes, int], now: float) -> None:
         """Adds look-ups to programs, whether they have entries or not."""
 

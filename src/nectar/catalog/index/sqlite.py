@@ -19,7 +19,7 @@ from nectar.catalog import state
 from nectar.catalog.index import rows
 from nectar.catalog.index.transactions import Transactions
 from nectar.catalog.state import Accept, Candidate, Decline, Granted, Lapsed, Present, Taken
-from nectar.model.entry import Content, Entry, Job, Lease, Name, Reservation, Totals, Usage, Version
+from nectar.model.entry import SUPERSEDED, Content, Entry, Job, Lease, Name, Reservation, Totals, Usage, Version
 
 _T = TypeVar("_T")
 
@@ -109,8 +109,17 @@ class SqliteIndex(Transactions):
     def touch(self, uses: Mapping[bytes, tuple[int, float]]) -> None:
         """Adds uses (number, time of the last) to entries."""
         values = [(number, last, last, key) for key, (number, last) in uses.items()]
-        statement = "UPDATE entries SET hits = hits + ?, used = CASE WHEN used < ? THEN ? ELSE used END WHERE key = ?"
+        statement = (
+            "UPDATE entries SET hits = hits + ?, used = CASE WHEN used < ? THEN ? ELSE used END, "
+            "protected = CASE WHEN protected < 0 THEN 0 ELSE protected END WHERE key = ?"
+        )
         self._write("touch", lambda connection: connection.executemany(statement, values))
+
+    def supersede(self, keys: Sequence[bytes]) -> None:
+        """These entries go first when room is needed, until they are used again."""
+        statement = "UPDATE entries SET protected = ? WHERE key = ?"
+        values = [(SUPERSEDED, key) for key in keys]
+        self._write("supersede", lambda connection: connection.executemany(statement, values))
 
     def count_lookups(self, counts: Mapping[bytes, int], now: float) -> None:
         """Adds look-ups to programs, whether they have entries or not."""

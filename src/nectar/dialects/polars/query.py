@@ -18,6 +18,7 @@ import polars as pl
 from nectar.catalog.service import Catalog, Kept
 from nectar.dialects.polars.incremental.advance import Piece, advance
 from nectar.dialects.polars.incremental.parts import Parts
+from nectar.dialects.polars.incremental.rates import remember as remember_rates
 from nectar.dialects.polars.incremental.rules import Rules, rules_for, rules_for_one_stream
 from nectar.dialects.polars.keying import Keyed, keyed
 from nectar.dialects.polars.plan import Plan, traverser_of
@@ -263,7 +264,7 @@ def _grow(query: Query, run: Run) -> None:
     """What grows with its streams is made from what is known of their parts: the largest nodes that can be."""
 
     def keep_small(key: bytes, program: bytes, frame: pl.DataFrame, what: str) -> None:
-        _keep_aside(query, key, program, frame, what)
+        _keep_aside(query, key, program, frame, what, replaces=True)
 
     settings = query.session.settings
     rules = rules_for(query.keyed, query.catalog, settings.exact_floats, run, keep_small)
@@ -290,8 +291,9 @@ def _advanced(query: Query, number: int, rules: Rules, run: Run) -> bool:
         return False
     query.known[number] = StoredFrame(advanced.frame)
     query.advanced[number] = advanced.used
-    for piece in advanced.new:
+    for piece in [*advanced.new, *advanced.merged]:
         _keep_state(query, parts, piece)
+    query.session.keeper.submit(lambda: remember_rates(query.catalog))
     return True
 
 
@@ -299,21 +301,25 @@ def _keep_state(query: Query, parts: Parts, piece: Piece) -> None:
     spans = parts.cut.spans_of(piece.start, piece.end)
     count = spans[0].count
     what = f"state of {about(query, parts.node)}, {count} file{'s' if count > 1 else ''}"
-    _keep_aside(query, parts.key(piece.start, piece.end), parts.program, piece.frame, what, piece.seconds, spans)
+    key = parts.key(piece.start, piece.end)
+    _keep_aside(query, key, parts.program, piece.frame, what, piece.seconds, spans, piece.supersedes)
 
 
 def _keep_aside(
     query: Query, key: bytes, program: bytes, frame: pl.DataFrame, what: str, seconds: float = 0.0,
-    spans: tuple[Span, ...] = (),
+    spans: tuple[Span, ...] = (), supersedes: tuple[Entry, ...] = (), replaces: bool = False,
 ) -> None:  # fmt: skip
     """Keeps what was computed on the way, in the background, if the inputs are still what they were."""
     size = int(frame.estimated_size())
 
     def write() -> None:
         if not query.catalog.worth_keeping(seconds, size) and not _changed(query):
-            query.catalog.keep(
-                key, program, frame, table=True, seconds=seconds, spans=spans, about=what, made=query.began
-            )
+            kept = query.catalog.keep(
+                key, program, frame, table=True, seconds=seconds, spans=spans, about=what, made=query.began,
+                replaces=replaces,
+            )  # fmt: skip
+            if isinstance(kept, Kept):
+                query.catalog.supersede(supersedes)
 
     query.session.keeper.submit(write, size)
 

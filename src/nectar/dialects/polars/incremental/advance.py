@@ -1,50 +1,74 @@
 """Putting a computation together: known runs of its streams from the store, gaps computed.
 
-Known runs are found by their first and last files, chosen so that most is covered (rewrite/segments.py), and proven by
-their keys, which are computed from the files there are now. A gap is filled from what others left of it, such as the
-cleaned log of a day, and what is not known of it either is read from its files.
+Known runs are found, chosen and proven by `covering`. A gap is filled from what others left of it, such as the cleaned
+log of a day, and what is not known of it either is read from its files.
+
+States that are kept: those of gaps; if the stream has grown, that of everything, so that the next growth merges two; if
+it moves like a window, those of neighbours of equal size (rewrite/doubling.py), so that a window needs few of them.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import polars as pl
 
 from nectar.catalog.service import Catalog
+from nectar.dialects.polars.incremental.covering import Covering, covered
 from nectar.dialects.polars.incremental.cuts import Cut
 from nectar.dialects.polars.incremental.cuts import Run as RunFrame
 from nectar.dialects.polars.incremental.parts import Parts, Sources, scans_of, way_of
+from nectar.dialects.polars.incremental.rates import learn, rates_of
 from nectar.dialects.polars.keying import Keyed, key_over
 from nectar.dialects.polars.stored import StoredFrame
 from nectar.errors import EnvironmentFailure
 from nectar.model.entry import Entry
-from nectar.rewrite.segments import Gap, Run, cover
+from nectar.rewrite.cost import Estimate, Rates
+from nectar.rewrite.doubling import doubled
+from nectar.rewrite.segments import Gap, Run
 from nectar.store.read import Result
 
-_CHANCES: Final = 2  # states that may be kept in vain
+_CHANCES: Final = 4  # states that may be kept in vain: a run keeps two, that of what is new and that of everything
+_MOST_NEW_STATES: Final = 400  # of one gap: each costs the start of a plan
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A state that is worth keeping: of which run of parts, and what it took."""
+    """A state at hand: of which run of parts, and what it took, everything it was made from included.
+
+    known: the entry it was read from; None if it is new. supersedes: entries that are hardly needed once it is kept.
+    """
 
     start: int
     end: int
     frame: pl.DataFrame
     seconds: float
+    known: Entry | None = None
+    supersedes: tuple[Entry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Advanced:
-    """What became of it: the result, the entries it was made from, and new states."""
+    """What became of it: the result, the entries it was made from, and states worth keeping.
+
+    new: states of what was computed. merged: states of larger runs, made of several others. estimate: what it was
+    thought to take.
+    """
 
     frame: pl.DataFrame
     used: list[Entry]
     new: list[Piece]
+    merged: list[Piece] = field(default_factory=list)
+    estimate: Estimate | None = None
+
+
+def estimated(parts: Parts, catalog: Catalog) -> Estimate | None:
+    """What putting a node together is thought to take, beside computing it as a whole; None if nothing tells."""
+    entries = catalog.inquire([parts.program])[parts.program]
+    return _covered_whole(parts, entries, rates_of(catalog)).estimate
 
 
 def advance(parts: Parts, keyed: Keyed, catalog: Catalog, run: RunFrame, known: Sources) -> Advanced | None:
@@ -68,6 +92,7 @@ class _Work:
         self._keyed = keyed
         self._catalog = catalog
         self._run = run
+        self._rates = rates_of(catalog)
         way = way_of(keyed.plan, parts.cut.scans, keyed.step_of[parts.node])
         self._beside = {step: frame for step, frame in known.items() if step not in way}
         self._chain = _chain(keyed, parts)
@@ -82,25 +107,61 @@ class _Work:
 
     def done(self) -> Advanced | None:
         entries = self._entries[self._parts.program]
-        pieces = _covered(0, self._parts.cut.count, self._parts.cut, entries, self._parts.key)
-        runs = [piece for piece in pieces if isinstance(piece, Run)]
-        if not self._parts.are_states:
-            return self._rows(pieces)
-        if not runs and (self._parts.cut.count == 1 or _in_vain(entries)):
+        covering = _covered_whole(self._parts, entries, self._rates)
+        if not covering.is_worth_it or (self._parts.are_states and self._is_useless(covering, entries)):
             return None
-        # States are known, but none of a run of this stream: it has lost its head. States of single files outlive that.
-        window = bool(entries) and not runs
-        new: list[Piece] = []
-        frames: list[pl.DataFrame] = []
-        for piece in pieces:
+        done = self._states(covering, entries) if self._parts.are_states else self._rows(covering.pieces)
+        return None if done is None else replace(done, estimate=covering.estimate)
+
+    def _is_useless(self, covering: Covering, entries: Sequence[Entry]) -> bool:
+        """Whether states would be made of everything, and are not likely to be needed again."""
+        return not covering.known and (self._parts.cut.count == 1 or _in_vain(entries))
+
+    def _states(self, covering: Covering, entries: Sequence[Entry]) -> Advanced:
+        grows = _grows(covering, self._parts.cut.count)
+        # States are known, but hardly one of the head of this stream: it moves. States of single files outlive that.
+        moves = bool(entries) and not grows
+        at_hand: list[Piece] = []
+        for piece in covering.pieces:
             if isinstance(piece, Run):
-                frames.append(self._read(piece.what))
-                continue
-            for start, end in _cuts(piece, window):
-                new.append(self._computed(start, end))
-                frames.append(new[-1].frame)
-        state = frames[0] if len(frames) == 1 else self._run(self._parts.merged(frames))
-        return Advanced(self._run(self._parts.finished(state)), self._used, new)
+                frame = self._read(piece.what)
+                at_hand.append(Piece(piece.start, piece.end, frame, piece.what.seconds, piece.what))
+            else:
+                at_hand += [self._computed(start, end) for start, end in _cuts(piece, moves)]
+        new = [piece for piece in at_hand if piece.known is None]
+        merged: list[Piece] = []
+        if moves:
+            at_hand = self._doubled(at_hand, entries, merged)
+        if len(at_hand) > 1:
+            whole = self._merged(at_hand)
+            if grows:
+                # The next growth merges two states. What was the state of everything is for histories that branch.
+                merged.append(replace(whole, supersedes=tuple(run.what for run in covering.known[:1])))
+            at_hand = [whole]
+        return Advanced(self._run(self._parts.finished(at_hand[0].frame)), self._used, new, merged)
+
+    def _doubled(self, pieces: Sequence[Piece], entries: Sequence[Entry], merged: list[Piece]) -> list[Piece]:
+        """Fewer states of the same: neighbours of equal size are merged, and added to those worth keeping."""
+        halves = Halves.of(self._parts.cut, entries)
+
+        def merge(left: Piece, right: Piece) -> Piece:
+            merged.append(self._merged([left, right]))
+            return merged[-1]
+
+        return doubled(
+            pieces,
+            lambda piece: self._parts.cut.spans_of(piece.start, piece.end)[0].count,
+            lambda piece: halves.has(piece.start, piece.end),
+            merge,
+        )
+
+    def _merged(self, pieces: Sequence[Piece]) -> Piece:
+        size = sum(int(piece.frame.estimated_size()) for piece in pieces)
+        begun = time.perf_counter()
+        frame = self._run(self._parts.merged([piece.frame for piece in pieces]))
+        seconds = time.perf_counter() - begun
+        learn(self._catalog, size, seconds, states=True)
+        return Piece(pieces[0].start, pieces[-1].end, frame, seconds + sum(piece.seconds for piece in pieces))
 
     def _rows(self, pieces: Sequence[Run[Entry] | Gap]) -> Advanced | None:
         filled: list[Sources | pl.DataFrame] = []
@@ -131,7 +192,8 @@ class _Work:
             return key_over(self._keyed, step, self._parts.cut.names_of(first, last, which), which)
 
         found: list[Sources] = []
-        for piece in _covered(start, end, self._parts.cut, entries, key):
+        below = covered(start, end, self._parts.cut, entries, key, self._rates, states=False)
+        for piece in below.pieces:
             if isinstance(piece, Gap):
                 found += self._filled(piece.start, piece.end, depth + 1)
             else:
@@ -167,34 +229,47 @@ def _in_vain(entries: Sequence[Entry]) -> bool:
     return len(latest) == _CHANCES and all(entry.hits == 0 for entry in latest)
 
 
-def _cuts(gap: Gap, window: bool) -> list[tuple[int, int]]:
-    return [(at, at + 1) for at in range(gap.start, gap.end)] if window else [(gap.start, gap.end)]
+def _covered_whole(parts: Parts, entries: Sequence[Entry], rates: Rates) -> Covering:
+    return covered(0, parts.cut.count, parts.cut, entries, parts.key, rates, states=parts.are_states)
 
 
-def _covered(
-    start: int, end: int, cut: Cut, entries: Sequence[Entry], key: Callable[[int, int, int], bytes]
-) -> list[Run[Entry] | Gap]:
-    """A run of parts, cut into known runs and gaps; what was chosen is proven."""
-    runs = [
-        Run(first - start, last - start, float(last - first), entry)
-        for entry in entries
-        for first, last in cut.runs_of(entry.spans)
-        if start <= first and last <= end
-    ]
-    while True:
-        pieces = cover(end - start, runs)
-        false = [
-            piece
-            for piece in pieces
-            if isinstance(piece, Run)
-            and piece.what.key not in {key(start + piece.start, start + piece.end, which) for which in (0, -1)}
-        ]
-        if not false:
-            return [_moved(piece, start) for piece in pieces]
-        runs = [run for run in runs if run not in false]
+def _grows(covering: Covering, count: int) -> bool:
+    """Whether a stream has grown: most of it is one known run that begins with it."""
+    first = covering.pieces[0] if covering.pieces else None
+    return isinstance(first, Run) and first.start == 0 and 2 * first.end >= count
 
 
-def _moved(piece: Run[Entry] | Gap, by: int) -> Run[Entry] | Gap:
-    if isinstance(piece, Gap):
-        return Gap(piece.start + by, piece.end + by)
-    return Run(piece.start + by, piece.end + by, piece.worth, piece.what)
+def _cuts(gap: Gap, moves: bool) -> list[tuple[int, int]]:
+    """The runs for which a gap gets states: one by one if the stream moves, unless they are too many."""
+    length = gap.end - gap.start
+    step = -(-length // _MOST_NEW_STATES) if moves else length
+    return [(at, min(at + step, gap.end)) for at in range(gap.start, gap.end, step)]
+
+
+@dataclass(frozen=True, slots=True)
+class Halves:
+    """Which runs are halves of known ones, told by their first or last file; the other half need not be there."""
+
+    cut: Cut
+    begins: frozenset[tuple[bytes, int]]
+    ends: frozenset[tuple[bytes, int]]
+
+    @classmethod
+    def of(cls, cut: Cut, entries: Sequence[Entry]) -> Halves:
+        """By the spans of entries."""
+        spans = [entry.spans[0] for entry in entries if entry.spans]
+        return cls(
+            cut,
+            frozenset((span.first, span.count) for span in spans),
+            frozenset((span.last, span.count) for span in spans),
+        )
+
+    def has(self, start: int, end: int) -> bool:
+        """Whether a run of parts is half of a known one of the double size."""
+        scan = self.cut.scans[0]
+        bounds = self.cut.bounds[scan]
+        files = self.cut.identities[scan][bounds[start] : bounds[end]]
+        double = 2 * len(files)
+        return any((name, double) in self.begins for name in files[0].names) or any(
+            (name, double) in self.ends for name in files[-1].names
+        )

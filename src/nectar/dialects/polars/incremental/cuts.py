@@ -67,11 +67,7 @@ class Cut:
 
     def size_of(self, start: int, end: int) -> int:
         """Bytes of the files of a run of parts."""
-        return sum(
-            each.size or 0
-            for scan, bounds in self.bounds.items()
-            for each in self.identities[scan][bounds[start] : bounds[end]]
-        )
+        return self._sizes[end] - self._sizes[start]
 
     def spans_of(self, start: int, end: int) -> tuple[Span, ...]:
         """How a run of parts is found again: for each stream its first and last file, and how many there are."""
@@ -93,6 +89,19 @@ class Cut:
             whole = bounds[begins] == first and end <= bounds[-1] and bounds[ends] == end
             if whole and span.last in identities[end - 1].names:
                 yield begins, ends
+
+    @cached_property
+    def _sizes(self) -> list[int]:
+        """Bytes of the files of the first n parts, for each n."""
+        found = [0]
+        for at in range(self.count):
+            sizes = [
+                each.size or 0
+                for scan, bounds in self.bounds.items()
+                for each in self.identities[scan][bounds[at] : bounds[at + 1]]
+            ]
+            found.append(found[-1] + sum(sizes))
+        return found
 
     @cached_property
     def _places(self) -> dict[bytes, list[int]]:
@@ -165,28 +174,42 @@ class Streams:
         schema = self._keyed.plan.schema(scan)
         if len(source.files) > _MOST_FILES or not _is_ordered(schema[column]):
             return None
-        program = digest_of(joined("range", self._keyed.program.nodes[self._keyed.node_of[scan]].program, column))
-        keys = [digest_of(program + identity.names[0]) for identity in identities]
-        answers = self._catalog.lookup(keys, [program] * len(keys))
-        found: list[Range] = []
-        for at, (key, answer) in enumerate(zip(keys, answers, strict=True)):
-            opened = None if answer.entry is None else self._catalog.open(answer.entry)
-            frame = opened.to_polars() if isinstance(opened, Result) else self._computed(scan, column, at, key, program)
-            if frame is None or frame["nulls"][0] or frame["smallest"][0] is None:
-                return None
-            found.append((frame["smallest"][0], frame["largest"][0]))
-        return found
+        table = digest_of(joined("ranges", self._keyed.program.nodes[self._keyed.node_of[scan]].program, column))
+        known = self._known_ranges(table)
+        names = [identity.names[0] for identity in identities]
+        missing = [at for at, name in enumerate(names) if name not in known]
+        frames = [self._computed(scan, column, at) for at in missing]
+        new = [frame for frame in frames if frame is not None]
+        if len(new) < len(missing):
+            return None
+        known |= {names[at]: frame.row(0) for at, frame in zip(missing, new, strict=True)}
+        if new and self._keep is not None:
+            # One table for all files, so that finding what is known does not take longer with each that comes.
+            others = [name for name in known if name not in set(names)][-_MOST_FILES:]
+            rows = [(name, *known[name]) for name in dict.fromkeys([*others, *names])]
+            self._keep(table, table, _as_table(rows, new[0].schema), f"ranges of {column}")
+        found = [known[name] for name in names]
+        return None if any(nulls or smallest is None for smallest, _, nulls in found) else [each[:2] for each in found]
 
-    def _computed(self, scan: int, column: str, at: int, key: bytes, program: bytes) -> pl.DataFrame | None:
+    def _known_ranges(self, table: bytes) -> dict[bytes, tuple[Any, Any, int]]:
+        """The ranges of files that were looked at before, by the names of the files."""
+        (answer,) = self._catalog.lookup([table], [table])
+        opened = None if answer.entry is None else self._catalog.open(answer.entry)
+        if not isinstance(opened, Result):
+            return {}
+        return {name: (smallest, largest, nulls) for name, smallest, largest, nulls in opened.to_polars().iter_rows()}
+
+    def _computed(self, scan: int, column: str, at: int) -> pl.DataFrame | None:
         file = self._sources[scan][0].files[at]
         rows = segment(self._keyed.plan, scan, [file])
         if rows is None or self._run is None:
             return None
         values = pl.col(column)
-        frame = self._run(rows.select(smallest=values.min(), largest=values.max(), nulls=values.null_count()))
-        if self._keep is not None:
-            self._keep(key, program, frame, f"range of {column}")
-        return frame
+        return self._run(rows.select(smallest=values.min(), largest=values.max(), nulls=values.null_count()))
+
+
+def _as_table(rows: list[tuple[Any, ...]], types: pl.Schema) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema={"file": pl.Binary(), **types}, orient="row")
 
 
 def _is_ordered(dtype: Any) -> bool:

@@ -1,0 +1,223 @@
+"""Which states of growing and moving streams are kept: few are merged by each run, and the answer is plain Polars'."""
+
+import math
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.dialects.polars.test_incremental import Days, checked
+
+import nectar
+from nectar import session
+from nectar.dialects.polars import query as query_module
+from nectar.dialects.polars.incremental import advance as advance_module
+from nectar.dialects.polars.incremental import rates as rates_module
+from nectar.rewrite.cost import Rates
+
+
+@pytest.fixture(autouse=True)
+def _session(enabled):
+    """Nectar is on."""
+
+
+@pytest.fixture
+def advances(monkeypatch):
+    """What came of each attempt to put states together."""
+    found = []
+
+    def advance(parts, *args):
+        done = before(parts, *args)
+        if parts.are_states:
+            found.append(done)
+        return done
+
+    before = query_module.advance
+    monkeypatch.setattr(query_module, "advance", advance)
+    return found
+
+
+def sizes(pieces):
+    return [piece.end - piece.start for piece in pieces]
+
+
+def totals(days):
+    first, last = pl.col("v").first().alias("first"), pl.col("s").last().alias("last")
+    return lambda: days.scan().group_by("k").agg(pl.col("v").sum(), pl.len(), pl.col("f").mean(), first, last)
+
+
+def test_growth_merges_two_states(tmp_path, advances):
+    days = Days(tmp_path / "days")
+    for _ in range(12):
+        days.come()
+        checked(totals(days))
+    later = advances[1:]
+    assert [len(done.used) + len(done.new) for done in later] == [2] * 10
+    assert [sizes(done.new) for done in later] == [[1]] * 10
+    assert [sizes(done.merged) for done in later] == [[count] for count in range(3, 13)]
+
+
+def test_several_days_at_once_are_one_state_of_a_growing_stream(tmp_path, advances):
+    days = Days(tmp_path / "days")
+    for come in (4, 2, 3):
+        for _ in range(come):
+            days.come()
+        checked(totals(days))
+    assert [sizes(done.new) for done in advances] == [[6], [3]]
+
+
+def test_a_window_of_thirty_moved_sixty_times(tmp_path, advances):
+    days = Days(tmp_path / "days")
+    for _ in range(30):
+        days.come(count=8)
+    checked(totals(days))
+    for _ in range(60):
+        days.come(count=8)
+        days.go()
+        checked(totals(days))
+    moved = [len(done.used) + len(done.new) for done in advances[2:]]
+    assert len(moved) == 58
+    assert max(moved) <= 2 * math.log2(30) + 1
+    assert all(sizes(done.new) == [1] for done in advances[2:])
+    kept = sum(len(done.new) + len(done.merged) for done in advances)
+    assert kept < 2 * 90 + 1, "each arrival adds less than two"
+
+
+def test_a_window_that_moves_by_several_days_keeps_a_state_of_each(tmp_path, advances):
+    days = Days(tmp_path / "days")
+    for _ in range(8):
+        days.come()
+    for _ in range(4):
+        checked(totals(days))
+        for _ in range(3):
+            days.come()
+            days.go()
+    assert [sizes(done.new) for done in advances] == [[8], [1] * 8, [1] * 3]
+
+
+def test_a_rewritten_file_in_the_middle(tmp_path, advances):
+    days = Days(tmp_path / "days")
+    for _ in range(6):
+        days.come()
+        checked(totals(days))
+    days.next -= 3
+    days.come()
+    days.next += 2
+    checked(totals(days))
+    assert sizes(advances[-1].new) == [1], "what comes before and after it is known"
+    days.come()
+    checked(totals(days))
+    assert sizes(advances[-1].new) == [1]
+    assert sizes(advances[-1].merged)[-1] == 7
+
+
+@settings(deadline=None, max_examples=15)
+@given(history=st.lists(st.sampled_from(["come", "come", "go", "go", "rewrite", "run"]), min_size=8, max_size=25))
+def test_any_history_of_a_window(tmp_path_factory, history):
+    folder = tmp_path_factory.mktemp("history")
+    days = Days(folder / "days")
+    for _ in range(3):
+        days.come(count=9)
+    with nectar.reuse(home=folder / "home"):
+        for event in [*history, "run"]:
+            if event == "run":
+                checked(totals(days))
+            elif event == "come":
+                days.come(count=9)
+            elif len(list(days.folder.iterdir())) > 1:
+                getattr(days, event)()
+
+
+# what is superseded
+
+
+def entries_about(word):
+    return [entry for entry in session.current().catalog.index.entries() if word in entry.about]
+
+
+def test_states_that_were_outgrown_are_superseded(tmp_path):
+    days = Days(tmp_path / "days")
+    for _ in range(5):
+        days.come()
+        checked(totals(days))
+    session.current().catalog.flush()
+    states = entries_about("state of")
+    assert sorted(entry.spans[0].count for entry in states if entry.protected < 0) == [2, 3, 4]
+    assert sorted(entry.spans[0].count for entry in states if entry.protected > 0) == [1, 1, 1, 5]
+
+
+def test_outgrown_states_go_first_and_a_small_store_goes_on(tmp_path, advances):
+    days = Days(tmp_path / "days")
+    wide = lambda: days.scan().group_by("v", "s", "f", "d", "k").agg(pl.len(), pl.col("m").sum())
+    with nectar.reuse(home=tmp_path / "small", budget=400_000, reserve=0):
+        for _ in range(30):
+            days.come(count=400)
+            checked(wide)
+        catalog = session.current().catalog
+        assert catalog.usage().total <= 400_000
+        prefixes = [entry.spans[0].count for entry in entries_about("state of") if entry.spans[0].count > 1]
+    assert max(prefixes) == 30, "the latest is there"
+    assert min(prefixes) > 2, "and the first of them is not"
+    assert [len(done.used) + len(done.new) for done in advances[1:]] == [2] * 28
+
+
+def test_a_superseded_state_that_is_used_again_is_as_good_as_others(tmp_path):
+    days = Days(tmp_path / "days")
+    for _ in range(4):
+        days.come()
+        checked(totals(days))
+    days.rewrite()
+    checked(totals(days))
+    catalog = session.current().catalog
+    used = [entry for entry in entries_about("state of") if entry.spans[0].count == 3]
+    assert len(used) == 1
+    catalog.open(used[0])
+    catalog.flush()
+    assert catalog.index.lookup([used[0].key])[used[0].key].protected == 0
+
+
+# what pays
+
+
+def test_states_that_cost_more_to_merge_than_to_compute_are_left_alone(tmp_path, advances, monkeypatch):
+    days = Days(tmp_path / "days")
+    for _ in range(4):
+        days.come()
+        checked(totals(days))
+    assert all(done is not None for done in advances)
+    monkeypatch.setattr(advance_module, "rates_of", lambda catalog: Rates(opening=10.0))
+    days.come()
+    checked(totals(days))
+    assert advances[-1] is None
+
+
+def test_estimates_can_be_asked_for(tmp_path, monkeypatch):
+    days = Days(tmp_path / "days")
+    found = []
+
+    def advance(parts, keyed, catalog, *args):
+        found.append(advance_module.estimated(parts, catalog))
+        return before(parts, keyed, catalog, *args)
+
+    before = query_module.advance
+    monkeypatch.setattr(query_module, "advance", advance)
+    for _ in range(3):
+        days.come()
+        checked(totals(days))
+    assert found[0] is None, "nothing is known of the past"
+    assert found[1].whole > 0
+    assert found[1].segments == found[1].computing + found[1].using
+    assert "as a whole about" in str(found[1])
+
+
+def test_rates_are_remembered_by_the_catalog(tmp_path):
+    catalog = session.current().catalog
+    for _ in range(9):
+        rates_module.learn(catalog, 100 << 20, 3.0, states=True)
+    learned = rates_module.rates_of(catalog)
+    rates_module.remember(catalog)
+    rates_module._known.clear()
+    assert rates_module.rates_of(catalog) == learned != Rates()
+    before = list(catalog.index.entries())
+    rates_module.remember(catalog)
+    assert list(catalog.index.entries()) == before, "nothing new was learned"
