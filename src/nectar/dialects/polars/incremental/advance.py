@@ -76,6 +76,7 @@ class _Work:
     def close(self) -> None:
         for stored in self._opened:
             stored.close()
+        self._parts.cut.copies.close()
 
     def done(self) -> Advanced | None:
         entries = self._entries[self._parts.program]
