@@ -101,8 +101,8 @@ def segment(plan: Plan, number: int, files: Sequence[str]) -> pl.LazyFrame | Non
 class Lines:
     """How a scan reads files of lines.
 
-    header: the first line names columns. comment: what lines begin with that are left out. quoted: a line may end within
-    double quotes, and is none then.
+    header: the first line names columns. comment: what lines begin with that are left out. quoted: a line may end
+    within double quotes, and is none then.
     """
 
     header: bool

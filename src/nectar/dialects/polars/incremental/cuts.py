@@ -1,8 +1,8 @@
 """Streams, and where they may be cut.
 
-A cut of one stream has a part for each of its extents: its files, or what they grew by. Several streams are cut together
-where the ranges of values in their extents are disjoint. Ranges are computed once for each extent, and kept like any
-other result.
+A cut of one stream has a part for each of its extents: its files, or what they grew by. Several streams are cut
+together where the ranges of values in their extents are disjoint. Ranges are computed once for each extent, and kept
+like any other result.
 """
 
 from __future__ import annotations

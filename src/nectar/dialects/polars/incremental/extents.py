@@ -1,8 +1,8 @@
 """What streams consist of: whole files, or the stretches that a file of lines grew by.
 
 In: the files of a scan. Out: extents, in order. Law: reading the extents one after the other gives what reading the
-files gives. A stretch is read from a copy: the line that names the columns, if there is one, and its bytes, which are proven
-to be those its name stands for.
+files gives. A stretch is read from a copy: the line that names the columns, if there is one, and its bytes, which are
+proven to be those its name stands for.
 """
 
 from __future__ import annotations
