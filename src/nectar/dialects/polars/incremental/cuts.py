@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
@@ -44,7 +44,7 @@ class Cut:
 
     bounds: Mapping[int, tuple[int, ...]]
     extents: Mapping[int, tuple[Extent, ...]]
-    copies: Copies = field(default_factory=Copies)
+    copies: Copies
 
     @property
     def scans(self) -> tuple[int, ...]:
@@ -100,6 +100,7 @@ class Streams:
         growth: Growth | None = None,
     ) -> None:  # fmt: skip
         self._growth = growth
+        self._copies = Copies()
         self._cut: dict[int, tuple[Extent, ...]] = {}
         self._keyed = keyed
         self._catalog = catalog
@@ -126,7 +127,7 @@ class Streams:
             if found is None:
                 return None
             bounds = [found[sorted(scans).index(scan)] for scan in scans]
-        return Cut(dict(zip(scans, bounds, strict=True)), {scan: self._extents(scan) for scan in scans})
+        return Cut(dict(zip(scans, bounds, strict=True)), {scan: self._extents(scan) for scan in scans}, self._copies)
 
     def _extents(self, scan: int) -> tuple[Extent, ...]:
         if scan not in self._cut:
@@ -170,15 +171,11 @@ class Streams:
         return found
 
     def _computed(self, scan: int, column: str, at: int, key: bytes, program: bytes) -> pl.DataFrame | None:
-        copies = Copies()
-        try:
-            rows = segment(self._keyed.plan, scan, copies.files([self._extents(scan)[at]]))
-            if rows is None or self._run is None:
-                return None
-            values = pl.col(column)
-            frame = self._run(rows.select(smallest=values.min(), largest=values.max(), nulls=values.null_count()))
-        finally:
-            copies.close()
+        rows = segment(self._keyed.plan, scan, self._copies.files([self._extents(scan)[at]]))
+        if rows is None or self._run is None:
+            return None
+        values = pl.col(column)
+        frame = self._run(rows.select(smallest=values.min(), largest=values.max(), nulls=values.null_count()))
         if self._keep is not None:
             self._keep(key, program, frame, f"range of {column}")
         return frame
