@@ -146,19 +146,19 @@ def test_without_its_last_line_end_a_file_is_not_cut(tmp_path, computed):
     assert computed() == []
 
 
-def test_lines_that_end_within_quotes(tmp_path, computed):
+def test_lines_that_end_within_quotes(tmp_path, copied):
     path = tmp_path / "log.csv"
-    path.write_text('k,v\na,"1\n')
-    query = lambda: pl.scan_csv(path, schema={"k": pl.String, "v": pl.String}).filter(pl.col("k") != "z")
+    path.write_text("k,v\na,1\n")
+    schema = {"k": pl.String, "v": pl.String}
+    query = lambda: pl.scan_csv(path, schema=schema).filter(pl.col("k") != "z")
     checked(query)
-    with open(path, "a") as file:
-        file.write('b,2"\nc,"3"\n')
-    checked(query)
-    assert computed() == []
-    with open(path, "a") as file:
-        file.write('d,"4\n5"\n')
-    checked(query)
-    assert [used for used, _ in computed()] == [1]
+    for more in ('b,"2\n', 'c,\nd"\n', 'e,"5\n6"\n'):
+        with open(path, "a") as file:
+            file.write(more)
+        checked(lambda: pl.scan_csv(path, schema=schema, quote_char=None).filter(pl.col("k") != "z"))
+        copied()
+        checked(query)
+    assert copied() == [(19, 27)]
 
 
 OTHER_BYTES = {
@@ -242,7 +242,8 @@ def test_a_stretch_that_is_rewritten_before_it_is_read_is_not_believed(tmp_path,
 # options that look at the whole file: exact, or computed as a whole
 
 EXACT = {
-    "comments": {"comment_prefix": "#"}, "no quotes": {"quote_char": None, "truncate_ragged_lines": True}, "lossy": {"encoding": "utf8-lossy"},
+    "comments": {"comment_prefix": "#"},
+    "no quotes": {"quote_char": None, "truncate_ragged_lines": True}, "lossy": {"encoding": "utf8-lossy"},
     "ragged": {"truncate_ragged_lines": True}, "nulls": {"null_values": ["k1"]}, "texts": {"infer_schema": False},
     "renamed": {"new_columns": ["k", "v", "x", "t"]}, "low memory": {"low_memory": True},
     "typed": {"schema_overrides": {"v": pl.Float32}}, "empty texts": {"empty_string_is_null": False},
@@ -274,12 +275,20 @@ def compressed(text):
     return next(zlib.compress(each) for each in endings if zlib.adler32(each) & 0xFF == ord("\n"))
 
 
-def test_compressed_files_are_not_cut(tmp_path, computed):
+@pytest.mark.parametrize("header", [True, False])
+@pytest.mark.parametrize("pack", [compressed, str.encode], ids=["compressed", "plain"])
+def test_compressed_files_are_not_cut(tmp_path, header, pack, computed):
     path = tmp_path / "log.csv"
-    for at in range(4):
+    path.write_bytes(compressed(lines("csv", 0, 150, header)))
+    schema = dict.fromkeys("kvftx", pl.String)
+    query = lambda: pl.scan_csv(
+        path, has_header=header, schema=schema, quote_char=None, missing_columns="insert", truncate_ragged_lines=True
+    ).filter(pl.col("v") > "3")
+    for at in range(1, 4):
+        checked(query)
         with open(path, "ab") as file:
-            file.write(compressed(lines("csv", at * 150, 150, header=at == 0)))
-        checked(lambda: pl.scan_csv(path).filter(pl.col("v") > 3))
+            file.write(pack(lines("csv", at * 150, 150)))
+    checked(query)
     assert [used for used, _ in computed() if used] == []
 
 
