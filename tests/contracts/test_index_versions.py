@@ -4,7 +4,7 @@ from tests.catalog.making import entry, key
 from tests.contracts.test_index import NOW, counted, put
 
 from nectar.catalog.state import Accept, Lapsed
-from nectar.model.entry import Content, Lease, Version
+from nectar.model.entry import Content, Lease, Length, Version
 
 
 def test_versions_of_a_label_newest_first(index, another):
@@ -21,6 +21,19 @@ def test_contents_of_inputs_the_latest_counts(index, another):
     index.remember_contents({key(1): Content(b"c", True)}, NOW + 1)
     found = another().contents([key(1), key(2), key(3)])
     assert found == {key(1): Content(b"c", True), key(2): Content(b"b", True)}
+
+
+def test_lengths_of_inputs_the_latest_of_each_place(index, another):
+    long, short, read = (Length(key(1), 9, key(2), False, None), Length(key(1), 4, key(3), True, b"d"),
+                         Length(key(1), 9, key(2), True, b"e"))  # fmt: skip
+    elsewhere = Length(key(4), 1, key(5), True, None)
+    index.remember_lengths([long, elsewhere], 10, NOW)
+    index.remember_lengths([short], 10, NOW + 1)
+    assert another().lengths([key(1), key(9)]) == {key(1): [short, long]}
+    index.remember_lengths([read], 10, NOW + 2)
+    assert index.lengths([key(1), key(4)]) == {key(1): [read, short], key(4): [elsewhere]}
+    index.remember_lengths([read], 1, NOW + 3)
+    assert index.lengths([key(1), key(4)]) == {key(1): [read], key(4): [elsewhere]}
 
 
 def test_what_an_entry_is_about_comes_back(index, another):

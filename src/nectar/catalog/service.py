@@ -23,7 +23,7 @@ from nectar.catalog.index.base import Index
 from nectar.catalog.state import Accept, Granted, Lapsed, Present, Taken
 from nectar.clock import Clock
 from nectar.errors import CatalogFailure, EnvironmentFailure, UserError
-from nectar.model.entry import Content, Entry, Job, Lease, Name, Reservation, Span, Usage, Version
+from nectar.model.entry import Content, Entry, Job, Lease, Length, Name, Reservation, Span, Usage, Version
 from nectar.store.commit import Published
 from nectar.store.estimate import estimate
 from nectar.store.read import Damaged, Gone, Problem, Result
@@ -32,6 +32,7 @@ from nectar.store.store import Store
 _log: Final = logging.getLogger("nectar.catalog")
 _WRITING: Final = 3600.0  # seconds a writer has: what takes longer is not kept
 _ATTEMPTS: Final = 3  # to announce a result: others may take the room that was made for it
+_MOST_LENGTHS: Final = 4096  # of one input: a log that is read every hour is known for half a year
 _MANIFEST: Final = 1024  # bytes; what an inline result takes besides its content
 _FLUSH_AFTER: Final = 256  # uses and look-ups gathered before they are written down
 _FLUSH_EVERY: Final = 5.0  # seconds
@@ -349,6 +350,15 @@ class Catalog:
         """Keeps what was found out about the bytes of inputs."""
         if not self.read_only:
             self.index.remember_contents(contents, self.clock.now())
+
+    def lengths(self, places: Sequence[bytes]) -> dict[bytes, list[Length]]:
+        """How long the inputs at these places were, the latest first."""
+        return self.index.lengths(places)
+
+    def remember_lengths(self, lengths: Sequence[Length]) -> None:
+        """Keeps how long inputs are now."""
+        if not self.read_only:
+            self.index.remember_lengths(lengths, _MOST_LENGTHS, self.clock.now())
 
     def worth_keeping(self, seconds: float, size: int) -> str:
         """Why a result is not worth keeping; empty if it is."""

@@ -105,6 +105,21 @@ class Content:
 
 
 @dataclass(frozen=True, slots=True)
+class Length:
+    """How long an input was once, and what it held.
+
+    place: 32 bytes that stand for where it lies. stamp: hash of what its system said of it. quiet: the stamp is a name.
+    digest: of its bytes; None if they were not read.
+    """
+
+    place: bytes
+    size: int
+    stamp: bytes
+    quiet: bool
+    digest: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
 class Usage:
     """What a store holds. pending: bytes that leases have announced; doomed: bytes of deleted entries still on disk."""
 

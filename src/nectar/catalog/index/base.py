@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from nectar.catalog.state import Accept, Candidate, Decline, Granted, Lapsed, Present, Taken
-from nectar.model.entry import Content, Entry, Job, Lease, Name, Reservation, Totals, Usage, Version
+from nectar.model.entry import Content, Entry, Job, Lease, Length, Name, Reservation, Totals, Usage, Version
 
 
 class Index(Protocol):
@@ -57,6 +57,12 @@ class Index(Protocol):
 
     def remember_contents(self, contents: Mapping[bytes, Content], now: float) -> None:
         """Keeps what was found out about the bytes of inputs; the latest counts."""
+
+    def lengths(self, places: Sequence[bytes]) -> dict[bytes, list[Length]]:
+        """How long the inputs at these places were, the latest first; those that were never seen are left out."""
+
+    def remember_lengths(self, lengths: Sequence[Length], most: int, now: float) -> None:
+        """Keeps how long inputs are now, and of each place the latest so many."""
 
     def touch(self, uses: Mapping[bytes, tuple[int, float]]) -> None:
         """Adds uses (number, time of the last) to entries."""

@@ -42,5 +42,10 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
         """CREATE TABLE contents (
             origin BLOB PRIMARY KEY, digest BLOB NOT NULL, certain INTEGER NOT NULL, seen REAL NOT NULL)""",
     ),
+    (
+        """CREATE TABLE lengths (
+            place BLOB NOT NULL, size INTEGER NOT NULL, stamp BLOB NOT NULL, quiet INTEGER NOT NULL, digest BLOB,
+            seen REAL NOT NULL, PRIMARY KEY (place, stamp))""",
+    ),
 )
 VERSION: Final = len(MIGRATIONS)

@@ -17,9 +17,22 @@ import blake3
 
 from nectar.catalog import state
 from nectar.catalog.index import rows
+from nectar.catalog.index.lengths import put_lengths, select_lengths
 from nectar.catalog.index.transactions import Transactions
 from nectar.catalog.state import Accept, Candidate, Decline, Granted, Lapsed, Present, Taken
-from nectar.model.entry import SUPERSEDED, Content, Entry, Job, Lease, Name, Reservation, Totals, Usage, Version
+from nectar.model.entry import (
+    SUPERSEDED,
+    Content,
+    Entry,
+    Job,
+    Lease,
+    Length,
+    Name,
+    Reservation,
+    Totals,
+    Usage,
+    Version,
+)
 
 _T = TypeVar("_T")
 
@@ -407,6 +420,14 @@ class SqliteIndex(Transactions):
             "DO UPDATE SET digest = excluded.digest, certain = excluded.certain, seen = excluded.seen"
         )
         self._write("remember contents", lambda connection: connection.executemany(statement, values))
+
+    def lengths(self, places: Sequence[bytes]) -> dict[bytes, list[Length]]:
+        """How long the inputs at these places were, the latest first."""
+        return self._read(lambda connection: select_lengths(connection, places))
+
+    def remember_lengths(self, lengths: Sequence[Length], most: int, now: float) -> None:
+        """Keeps how long inputs are now, and of each place the latest so many."""
+        self._write("remember lengths", lambda connection: put_lengths(connection, lengths, most, now))
 
     # recipes and jobs
 

@@ -17,6 +17,7 @@ import polars as pl
 
 from nectar.catalog.service import Catalog, Kept
 from nectar.dialects.polars.incremental.advance import Piece, advance
+from nectar.dialects.polars.incremental.extents import files_of_lines
 from nectar.dialects.polars.incremental.parts import Parts
 from nectar.dialects.polars.incremental.rates import remember as remember_rates
 from nectar.dialects.polars.incremental.rules import Rules, rules_for, rules_for_one_stream
@@ -267,7 +268,7 @@ def _grow(query: Query, run: Run) -> None:
         _keep_aside(query, key, program, frame, what, replaces=True)
 
     settings = query.session.settings
-    rules = rules_for(query.keyed, query.catalog, settings.exact_floats, run, keep_small)
+    rules = rules_for(query.keyed, query.catalog, settings.exact_floats, run, keep_small, query.session.inputs.grown)
     seen: set[int] = set()
     pending = [query.keyed.program.root]
     while pending:
@@ -320,6 +321,7 @@ def _keep_aside(
             )  # fmt: skip
             if isinstance(kept, Kept):
                 query.catalog.supersede(supersedes)
+            _watch(query)
 
     query.session.keeper.submit(write, size)
 
@@ -358,6 +360,7 @@ def keep(query: Query, number: int, frame: pl.DataFrame, seconds: float, part: P
                 made=query.began, replaces=query.session.settings.refresh, spans=_spans(query, number),
             )  # fmt: skip
             kept = isinstance(answer, Kept)
+            _watch(query)
             part.keeping = "kept" if isinstance(answer, Kept) else f"not kept: {answer.reason}"
             if isinstance(answer, Kept):
                 query.session.totals.count_kept(answer.entry.size)
@@ -375,6 +378,14 @@ def _spans(query: Query, number: int) -> tuple[Span, ...]:
     exact = query.session.settings.exact_floats
     parts = query.parts.get(number) or rules_for_one_stream(query.keyed, query.catalog, exact).rows_of(number)
     return () if isinstance(parts, str) or parts.are_states else parts.cut.spans_of(0, parts.cut.count)
+
+
+def _watch(query: Query) -> None:
+    """Files of which something was kept are known again when they have grown."""
+    try:
+        query.session.inputs.watch(files_of_lines(query.keyed))
+    except EnvironmentFailure as failure:
+        _log.debug("files are new files when they have grown: %s", failure)
 
 
 def _with_memory_of_its_own(frame: pl.DataFrame) -> pl.DataFrame:

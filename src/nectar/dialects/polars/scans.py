@@ -100,6 +100,44 @@ def segment(plan: Plan, number: int, files: Sequence[str]) -> pl.LazyFrame | Non
     return frame if frame.collect_schema() == schema else None
 
 
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """How a scan reads files of lines.
+
+    header: the first line names columns. comment: what lines begin with that are left out. quoted: a line may end
+    within double quotes, and is none then.
+    """
+
+    header: bool
+    comment: bytes
+    quoted: bool
+
+
+def lines_of(plan: Plan, number: int) -> Lines | None:
+    """How a scan reads lines, each by itself; None if it does not, or looks at where in the file they stand."""
+    (kind, options), *_ = plan.steps[number].body["scan_type"].items()
+    inner = (options or {}).get("options") or {}
+    if kind == "NDJson":
+        return None if inner.get("ignore_errors") else Lines(header=False, comment=b"", quoted=False)
+    if kind != "Csv":
+        return None
+    parsing = inner.get("parse_options") or {}
+    if parsing.get("eol_char") != ord("\n") or parsing.get("quote_char") not in (None, ord('"')):
+        return None
+    if any(inner.get(name) for name in ("skip_rows", "skip_lines", "skip_rows_after_header", "ignore_errors")):
+        return None
+    comment = parsing.get("comment_prefix")
+    return Lines(bool(inner["has_header"]), _comment(comment), parsing.get("quote_char") is not None)
+
+
+def _comment(prefix: Any) -> bytes:
+    """What comments begin with, as Polars writes it into plans: a number, or a text; empty if there are none."""
+    if prefix is None:
+        return b""
+    ((kind, value),) = prefix.items()
+    return bytes([value]) if kind == "Single" else str(value).encode()
+
+
 def _serialised_schema(schema: pl.Schema) -> Any:
     """A schema as Polars writes it into plans."""
     return Plan.of(pl.DataFrame(schema=schema).lazy()).steps[0].body["schema"]

@@ -21,12 +21,13 @@ from nectar.clock import Clock
 from nectar.errors import InputFailure, MissingInputError
 from nectar.model.entry import Content
 from nectar.store.inputs.address import Address, address_of
+from nectar.store.inputs.growth import Grown, Growth
 from nectar.store.inputs.identity import Identity, Reading, Remembered, RememberedHere, Seen, Trust
 from nectar.store.inputs.local import LocalInputs
 from nectar.store.inputs.mounts import Mounts, SystemMounts
 from nectar.store.inputs.remote import RemoteInputs
 
-__all__ = ["Content", "Identity", "Inputs", "Remembered", "RememberedHere"]
+__all__ = ["Content", "Grown", "Identity", "Inputs", "Remembered", "RememberedHere"]
 
 # Threads help those who wait for a disk, a network or a large file, and hinder others: they are used once it has taken
 # longer than this to take the files one by one.
@@ -64,6 +65,7 @@ class Inputs:
         host = _host() if host is None else host
         self._local = LocalInputs(clock, host, shared, guard, mounts or SystemMounts())
         self._remote = RemoteInputs(clock, guard, storage_options or {})
+        self._growth = Growth(remembered, self._local)
         # What opens a URL whose credentials its identity leaves out; None if several do, and may open different bytes.
         self._given: dict[str, Address | None] = {}
 
@@ -95,6 +97,20 @@ class Inputs:
         for at, reading in zip(doubtful, readings, strict=True):
             texts[at] = _difference_of_content(before[at], reading)
         return [text for text in texts if text is not None]
+
+    def watch(self, identities: Iterable[Identity]) -> None:
+        """These files are known again when they have grown.
+
+        One that has grown before is read, so that next time what it holds now can be proven to stand in it still.
+        """
+        self._growth.watch([one for one in identities if "://" not in one.url and one.size is not None])
+
+    def grown(self, identities: Sequence[Identity], quoted: bool) -> list[tuple[Grown, ...]]:
+        """For each file the stretches it grew by, as far as they are proven; none if it is not known to have grown.
+
+        Each but the last ends with a line. quoted: lines may end within double quotes, and are none then.
+        """
+        return self._growth.grown(identities, quoted)
 
     def _address(self, url: str | os.PathLike[str]) -> Address:
         address = address_of(url)

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 import blake3
 
-from nectar.model.entry import Content
+from nectar.model.entry import Content, Length
 
 _STAMP_KEY: Final = blake3.blake3(derive_key_context="nectar: origin of an input, scheme 1").digest()
 
@@ -44,12 +44,19 @@ class Remembered(Protocol):
     def remember(self, contents: Mapping[bytes, Content]) -> None:
         """These are known from now on."""
 
+    def lengths(self, places: Sequence[bytes]) -> Mapping[bytes, Sequence[Length]]:
+        """How long the inputs at these places were, the latest first; those that were never seen are left out."""
+
+    def remember_lengths(self, lengths: Sequence[Length]) -> None:
+        """These are known from now on."""
+
 
 class RememberedHere:
     """Contents remembered by this process only."""
 
     def __init__(self) -> None:
         self._contents: dict[bytes, Content] = {}
+        self._lengths: dict[bytes, dict[bytes, Length]] = {}
 
     def known(self, origins: Sequence[bytes]) -> dict[bytes, Content]:
         """What is remembered of these."""
@@ -59,6 +66,15 @@ class RememberedHere:
     def remember(self, contents: Mapping[bytes, Content]) -> None:
         """These are known from now on."""
         self._contents.update(contents)
+
+    def lengths(self, places: Sequence[bytes]) -> dict[bytes, list[Length]]:
+        """How long the inputs at these places were, the latest first."""
+        return {place: list(self._lengths[place].values())[::-1] for place in places if place in self._lengths}
+
+    def remember_lengths(self, lengths: Sequence[Length]) -> None:
+        """These are known from now on."""
+        for length in lengths:
+            self._lengths.setdefault(length.place, {})[length.stamp] = length
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 
 import blake3
@@ -26,6 +26,7 @@ from nectar.keys.hashing import threads_for
 from nectar.store.inputs import failures
 from nectar.store.inputs.identity import Reading, Seen, Trust, stamp_of
 from nectar.store.inputs.mounts import ASK_BY_OPENING, KEEP_CHANGE_TIME, Mounts
+from nectar.store.inputs.stretches import Stretch, stretches
 
 _BLOCK = 8 << 20
 _SEVERAL_THREADS_FROM = 64 << 20  # below, starting the threads costs what they save
@@ -72,6 +73,30 @@ class LocalInputs:
         if self.look(path, now).stamp != seen.stamp:
             return None
         return Reading(Seen(seen.url, size, seen.stamp, seen.trust), digest)
+
+    def place(self, path: str) -> bytes:
+        """32 bytes that stand for where a file lies, whatever it holds."""
+        try:
+            return stamp_of(b"place" + self._place(path, status_at(path).st_dev) + joined(path))
+        except (OSError, ValueError) as error:
+            raise failures.unreadable(path, error) from error
+
+    def read_stretches(
+        self, path: str, known: Mapping[int, Collection[bytes]], quoted: bool
+    ) -> tuple[Reading, list[Stretch]] | None:
+        """A file cut at the ends that are known; None if it begins with nothing that is known, or changes."""
+        now = self._clock.now()
+        with failures.telling(path):
+            fd = os.open(path, _OPEN)
+            try:
+                before = status_of(fd)
+                seen = self._seen(path, before, self._mounts.kind(path, before.st_dev, now), now)
+                found = stretches(fd, before.st_size, known, quoted)
+            finally:
+                os.close(fd)
+        if len(found) < 2 or self.look(path, now).stamp != seen.stamp:
+            return None
+        return Reading(seen, found[-1].upto), found
 
     def _seen(self, path: str, status: os.stat_result, kind: str, now: float) -> Seen:
         if not stat.S_ISREG(status.st_mode):

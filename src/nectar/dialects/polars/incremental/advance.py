@@ -104,6 +104,7 @@ class _Work:
     def close(self) -> None:
         for stored in self._opened:
             stored.close()
+        self._parts.cut.copies.close()
 
     def done(self) -> Advanced | None:
         entries = self._entries[self._parts.program]
@@ -266,10 +267,8 @@ class Halves:
 
     def has(self, start: int, end: int) -> bool:
         """Whether a run of parts is half of a known one of the double size."""
-        scan = self.cut.scans[0]
-        bounds = self.cut.bounds[scan]
-        files = self.cut.identities[scan][bounds[start] : bounds[end]]
-        double = 2 * len(files)
-        return any((name, double) in self.begins for name in files[0].names) or any(
-            (name, double) in self.ends for name in files[-1].names
+        extents = self.cut.leading(start, end)
+        double = 2 * len(extents)
+        return any((name, double) in self.begins for name in extents[0].identity.names) or any(
+            (name, double) in self.ends for name in extents[-1].identity.names
         )

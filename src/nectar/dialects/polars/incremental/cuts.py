@@ -1,7 +1,8 @@
 """Streams, and where they may be cut.
 
-A cut of one stream has a part for each of its files. Several streams are cut together where the ranges of values in
-their files are disjoint. Ranges are computed once for each file, and kept like any other result.
+A cut of one stream has a part for each of its extents: its files, or what they grew by. Several streams are cut
+together where the ranges of values in their extents are disjoint. Ranges are computed once for each extent, and kept
+like any other result.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import Any, Final
 import polars as pl
 
 from nectar.catalog.service import Catalog
+from nectar.dialects.polars.incremental.extents import Copies, Extent, Growth, extents_of, names_of
+from nectar.dialects.polars.incremental.places import Places
 from nectar.dialects.polars.incremental.separable import Origin
 from nectar.dialects.polars.keying import Keyed
 from nectar.dialects.polars.scans import segment
@@ -23,7 +26,6 @@ from nectar.keys.expansion import joined
 from nectar.keys.scheme import digest_of
 from nectar.model.entry import Span
 from nectar.rewrite.alignment import Range, cut_together
-from nectar.store.inputs.identity import Identity
 from nectar.store.read import Result
 
 Run = Callable[[pl.LazyFrame], pl.DataFrame]
@@ -36,12 +38,13 @@ _MOST_FILES: Final = 5_000  # of a stream whose ranges are looked at
 class Cut:
     """Streams cut together into `count` parts.
 
-    bounds: for each scan the places where its files are cut, beginning with 0. identities, files: of each scan.
+    bounds: for each scan the places where its extents are cut, beginning with 0. extents: of each scan. copies: what
+    extents are read from that are no files.
     """
 
     bounds: Mapping[int, tuple[int, ...]]
-    identities: Mapping[int, tuple[Identity, ...]]
-    files: Mapping[int, tuple[str, ...]]
+    extents: Mapping[int, tuple[Extent, ...]]
+    copies: Copies
 
     @property
     def scans(self) -> tuple[int, ...]:
@@ -54,69 +57,64 @@ class Cut:
         return len(self.bounds[self.scans[0]]) - 1
 
     def files_of(self, scan: int, start: int, end: int) -> tuple[str, ...]:
-        """The files of one stream in a run of parts."""
-        bounds = self.bounds[scan]
-        return self.files[scan][bounds[start] : bounds[end]]
+        """Files that hold one stream in a run of parts."""
+        return tuple(self.copies.files(self._run(scan, start, end)))
 
     def names_of(self, start: int, end: int, which: int = 0) -> dict[int, list[bytes]]:
-        """The names of the files of a run of parts, by scan. which: 0 for the best names, -1 for the last."""
-        return {
-            scan: [each.names[which] for each in self.identities[scan][bounds[start] : bounds[end]]]
-            for scan, bounds in self.bounds.items()
-        }
+        """The names of the extents of a run of parts, by scan. which: 0 for the best names, -1 for the last."""
+        return {scan: names_of(self._run(scan, start, end), which) for scan in self.bounds}
 
     def size_of(self, start: int, end: int) -> int:
-        """Bytes of the files of a run of parts."""
+        """Bytes of the extents of a run of parts."""
         return self._sizes[end] - self._sizes[start]
 
     def spans_of(self, start: int, end: int) -> tuple[Span, ...]:
-        """How a run of parts is found again: for each stream its first and last file, and how many there are."""
-        found = []
-        for scan, bounds in self.bounds.items():
-            run = self.identities[scan][bounds[start] : bounds[end]]
-            found.append(Span(run[0].names[0], run[-1].names[0], len(run)))
-        return tuple(found)
+        """How a run of parts is found again: for each stream its first and last name, and how many there are."""
+        found = self.names_of(start, end).values()
+        return tuple(Span(names[0], names[-1], len(names)) for names in found)
 
     def runs_of(self, spans: Sequence[Span]) -> Iterable[tuple[int, int]]:
         """The runs of parts that may have been found with these spans."""
         if len(spans) != len(self.bounds):
             return
-        span, scan = spans[0], self.scans[0]
-        identities, bounds = self.identities[scan], self.bounds[scan]
-        for first in self._places.get(span.first, ()):
-            end = first + span.count
-            begins, ends = bisect_left(bounds, first), bisect_left(bounds, end)
-            whole = bounds[begins] == first and end <= bounds[-1] and bounds[ends] == end
-            if whole and span.last in identities[end - 1].names:
+        bounds = self.bounds[self.scans[0]]
+        for first, last in self._places.runs_of(spans[0]):
+            begins, ends = bisect_left(bounds, first), bisect_left(bounds, last)
+            if last <= bounds[-1] and bounds[begins] == first and bounds[ends] == last:
                 yield begins, ends
+
+    def leading(self, start: int, end: int) -> tuple[Extent, ...]:
+        """What the leading stream has in a run of parts."""
+        return self._run(self.scans[0], start, end)
+
+    def _run(self, scan: int, start: int, end: int) -> tuple[Extent, ...]:
+        bounds = self.bounds[scan]
+        return self.extents[scan][bounds[start] : bounds[end]]
 
     @cached_property
     def _sizes(self) -> list[int]:
-        """Bytes of the files of the first n parts, for each n."""
+        """Bytes of the extents of the first n parts, for each n."""
         found = [0]
         for at in range(self.count):
-            sizes = [
-                each.size or 0
-                for scan, bounds in self.bounds.items()
-                for each in self.identities[scan][bounds[at] : bounds[at + 1]]
-            ]
+            sizes = [each.identity.size or 0 for scan in self.bounds for each in self._run(scan, at, at + 1)]
             found.append(found[-1] + sum(sizes))
         return found
 
     @cached_property
-    def _places(self) -> dict[bytes, list[int]]:
-        """Where the files of the leading stream stand, by each of their names."""
-        found: dict[bytes, list[int]] = {}
-        for at, identity in enumerate(self.identities[self.scans[0]]):
-            for name in identity.names:
-                found.setdefault(name, []).append(at)
-        return found
+    def _places(self) -> Places:
+        return Places(self.extents[self.scans[0]])
 
 
 class Streams:
     """The streams of a query: how they can be cut, together or alone."""
 
-    def __init__(self, keyed: Keyed, catalog: Catalog, run: Run | None = None, keep: Keep | None = None) -> None:
+    def __init__(
+        self, keyed: Keyed, catalog: Catalog, run: Run | None = None, keep: Keep | None = None,
+        growth: Growth | None = None,
+    ) -> None:  # fmt: skip
+        self._growth = growth
+        self._copies = Copies()
+        self._cut: dict[int, tuple[Extent, ...]] = {}
         self._keyed = keyed
         self._catalog = catalog
         self._run = run
@@ -129,7 +127,7 @@ class Streams:
         scans = {scan for scan, _ in columns}
         if len(scans) != len(columns):
             return False
-        counts = {len(self._sources[scan][1]) for scan in scans}
+        counts = {len(self._extents(scan)) for scan in scans}
         if 1 in counts:
             # Streams of one file each may be the beginning of two that fit. A single file cannot be cut for another.
             return counts == {1} and self._bounds(columns) is not None
@@ -139,17 +137,19 @@ class Streams:
     def cut(self, scans: Sequence[int], columns: frozenset[Origin]) -> Cut | None:
         """These streams, cut so that the columns have no value in two parts."""
         if not columns and len(scans) == 1:
-            bounds = [tuple(range(len(self._sources[scans[0]][1]) + 1))]
+            bounds = [tuple(range(len(self._extents(scans[0])) + 1))]
         else:
             found = self._bounds(columns) if {scan for scan, _ in columns} == set(scans) else None
             if found is None:
                 return None
             bounds = [found[sorted(scans).index(scan)] for scan in scans]
-        return Cut(
-            dict(zip(scans, bounds, strict=True)),
-            {scan: self._sources[scan][1] for scan in scans},
-            {scan: self._sources[scan][0].files for scan in scans},
-        )
+        return Cut(dict(zip(scans, bounds, strict=True)), {scan: self._extents(scan) for scan in scans}, self._copies)
+
+    def _extents(self, scan: int) -> tuple[Extent, ...]:
+        if scan not in self._cut:
+            source, identities = self._sources[scan]
+            self._cut[scan] = extents_of(self._keyed.plan, scan, source.files, identities, self._growth)
+        return self._cut[scan]
 
     def _bounds(self, columns: frozenset[Origin]) -> list[tuple[int, ...]] | None:
         """Where to cut the streams, in the order of their steps."""
@@ -169,14 +169,14 @@ class Streams:
         return self._ranges[origin]
 
     def _looked_up(self, scan: int, column: str) -> list[Range] | None:
-        """The range of each file; None if one has none, or nulls, which are in no order."""
-        source, identities = self._sources[scan]
+        """The range of each extent; None if one has none, or nulls, which are in no order."""
+        extents = self._extents(scan)
         schema = self._keyed.plan.schema(scan)
-        if len(source.files) > _MOST_FILES or not _is_ordered(schema[column]):
+        if len(extents) > _MOST_FILES or not _is_ordered(schema[column]):
             return None
         table = digest_of(joined("ranges", self._keyed.program.nodes[self._keyed.node_of[scan]].program, column))
         known = self._known_ranges(table)
-        names = [identity.names[0] for identity in identities]
+        names = [extent.identity.names[0] for extent in extents]
         missing = [at for at, name in enumerate(names) if name not in known]
         frames = [self._computed(scan, column, at) for at in missing]
         new = [frame for frame in frames if frame is not None]
@@ -200,8 +200,7 @@ class Streams:
         return {name: (smallest, largest, nulls) for name, smallest, largest, nulls in opened.to_polars().iter_rows()}
 
     def _computed(self, scan: int, column: str, at: int) -> pl.DataFrame | None:
-        file = self._sources[scan][0].files[at]
-        rows = segment(self._keyed.plan, scan, [file])
+        rows = segment(self._keyed.plan, scan, self._copies.files([self._extents(scan)[at]]))
         if rows is None or self._run is None:
             return None
         values = pl.col(column)

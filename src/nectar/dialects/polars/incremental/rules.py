@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from nectar.catalog.service import Catalog
 from nectar.dialects.polars.incremental.cuts import Keep, Run, Streams
+from nectar.dialects.polars.incremental.extents import Growth
 from nectar.dialects.polars.incremental.groups import state_parts
 from nectar.dialects.polars.incremental.parts import Parts
 from nectar.dialects.polars.incremental.rows import RowParts, row_parts
@@ -41,10 +42,11 @@ class Rules:
 
 
 def rules_for(
-    keyed: Keyed, catalog: Catalog, exact_floats: bool, run: Run | None = None, keep: Keep | None = None
-) -> Rules:
-    """The rules for a query. run, keep: how to find out more about its streams, and to remember it."""
-    streams = Streams(keyed, catalog, run, keep)
+    keyed: Keyed, catalog: Catalog, exact_floats: bool, run: Run | None = None, keep: Keep | None = None,
+    growth: Growth | None = None,
+) -> Rules:  # fmt: skip
+    """The rules for a query. run, keep, growth: how to find out more about its streams, and to remember it."""
+    streams = Streams(keyed, catalog, run, keep, growth)
     return Rules(keyed, Separation(keyed, streams.alignable), streams, exact_floats)
 
 
