@@ -40,7 +40,9 @@ def _shared(files):
 PLANS = {
     "one file": lambda f: pl.scan_parquet(f / "one.parquet").filter(pl.col("a") > 1),
     "two types": lambda f: pl.scan_parquet(f / "one.parquet").join(pl.scan_parquet(f / "two.parquet"), on="b"),
-    "the other way round": lambda f: pl.scan_parquet(f / "two.parquet").join(pl.scan_parquet(f / "one.parquet"), on="b"),
+    "the other way round": lambda f: pl.scan_parquet(f / "two.parquet").join(
+        pl.scan_parquet(f / "one.parquet"), on="b"
+    ),
     "right join": lambda f: pl.scan_csv(f / "one.csv").join(pl.scan_csv(f / "wide.csv"), on="a", how="right"),
     "cross join": lambda f: pl.scan_csv(f / "one.csv").join(pl.scan_csv(f / "wide.csv"), how="cross"),
     "inequality": lambda f: pl.scan_csv(f / "one.csv").join_where(
