@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,6 +30,7 @@ from nectar.dialects.polars.query import (
 )
 from nectar.errors import NectarError
 from nectar.report.run import Outcome, Part, RunReport
+from nectar.rewrite.consistency import answerable
 from nectar.session import Session, current, running
 
 _log: Final = logging.getLogger("nectar.polars")
@@ -152,9 +153,9 @@ class PolarsEngine(pl.Engine):
     ) -> list[pl.DataFrame]:
         queries = [_prepared(session, lf) for lf in lfs]
         done: dict[int, pl.DataFrame] = {}
-        for at, query in enumerate(queries):
-            known = query.result() if isinstance(query, Query) else None
-            if isinstance(query, Query) and known is not None:
+        for at, query in _answerable(queries):
+            known = query.result()
+            if known is not None:
                 _tell_hits(session, report, query, 0.0)
                 done[at] = known
         left = [at for at in range(len(lfs)) if at not in done]
@@ -272,12 +273,22 @@ def _part_of(session: Session, query: Query) -> Part:
     )  # fmt: skip
 
 
+def _answerable(queries: Sequence[Query | str]) -> list[tuple[int, Query]]:
+    """Of queries that run together, those whose whole result may be taken from an earlier run, with their places."""
+    readable = [(at, query) for at, query in enumerate(queries) if isinstance(query, Query)]
+    allowed = answerable([query.keyed.program for _, query in readable])
+    return [pair for pair, good in zip(readable, allowed, strict=True) if good]
+
+
 def _as_one_of_several(query: Query | str, lf: pl.LazyFrame) -> pl.LazyFrame:
-    """The query as it runs beside others: nothing is taken for known, for they may share what is not determined."""
+    """The query as it runs beside others: nothing is taken for known, for they may share what is not determined.
+
+    It is not resolved yet: Polars runs what several have in common once only if it resolves them together.
+    """
     if isinstance(query, str):
         return lf
     query.forget_known()
-    return query.as_keyed(lf)
+    return lf if query.root.refusal else query.frame_of(query.keyed.program.root)
 
 
 def _kept(query: Query, frame: pl.DataFrame, part: Part) -> None:

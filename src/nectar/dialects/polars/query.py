@@ -128,8 +128,12 @@ def too_large(frame: pl.LazyFrame) -> str:
 
 
 def in_memory(frame: pl.LazyFrame) -> int:
-    """Bytes of the frames in memory that a query works on."""
-    traverser = traverser_of(frame)
+    """Bytes of the frames in memory that a query works on.
+
+    The frame stays as it was: one that is resolved shares nothing with those it runs beside, and while one thread
+    resolves it, others that use it would wait for ever.
+    """
+    traverser = traverser_of(frame.clone())
     pending = [traverser.get_node()]
     size = 0.0
     while pending:
