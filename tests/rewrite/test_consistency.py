@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from nectar.program.tree import POSITIONAL, ROW_WISE, Node, Order, Program
 from nectar.rewrite.consistency import answerable, reusable
 
@@ -78,10 +80,17 @@ def test_below_what_is_refused_parts_may_be_reused() -> None:
     assert reusable(program) == [True, True, False]
 
 
+def _renamed(program: Program) -> Program:
+    """The same with another last step."""
+    return Program((*program.nodes[:-1], replace(program.nodes[-1], keys=(b"another",))))
+
+
 def test_programs_that_run_together_share_one_run_of_what_is_undetermined() -> None:
     cut = ((ROW_WISE, ()), (SCRAMBLED, (0,)), (POSITIONAL, (1,)))
     first, second = _program(*cut), _program(*cut, (ROW_WISE, (2,)))
-    assert answerable([first, second]) == [False, False]
+    assert answerable([first, second]) == [True, False]
+    assert answerable([first, _renamed(first)]) == [False, False]
+    assert answerable([first, _program((ROW_WISE, ()))], beside_given=True) == [False, True]
     assert answerable([first, first]) == [True, True]
     assert answerable([first]) == [True]
 

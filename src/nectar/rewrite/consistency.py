@@ -26,15 +26,23 @@ def reusable(program: Program) -> list[bool]:
     return allowed
 
 
-def answerable(programs: Sequence[Program]) -> list[bool]:
+def answerable(programs: Sequence[Program], *, beside_given: bool = False) -> list[bool]:
     """For each of several programs that run as one, whether its whole result may come from an earlier run.
 
-    What two of them share is used in several places, as it would be within one program; but what is known of one is not
-    handed to the others, so that the shared part itself cannot be answered either.
+    Whoever answers one hands the answer to all others that contain it. beside_given: something runs with them as it was
+    given, which nothing can be handed to.
     """
     together, roots = _together(programs)
-    apart = {number for branch in _fickle(together) for number in (branch, *_part_of_its_uses(together, branch))}
-    return [root not in apart for root in roots]
+    apart = {number for branch in _fickle(together) for number in _part_of_its_uses(together, branch)}
+    return [
+        root not in apart and (not beside_given or is_determined(program))
+        for root, program in zip(roots, programs, strict=True)
+    ]
+
+
+def is_determined(program: Program) -> bool:
+    """Whether two runs give the same everywhere, the order of rows included."""
+    return not any(_run_dependent(program)[0])
 
 
 def _together(programs: Sequence[Program]) -> tuple[Program, list[int]]:

@@ -8,6 +8,7 @@ from polars.testing import assert_frame_equal
 
 import nectar
 from nectar.dialects.polars import engine as engine_module
+from nectar.dialects.polars.stored import StoredFrame
 from nectar.rewrite.consistency import answerable
 
 
@@ -34,8 +35,45 @@ def test_one_that_is_known_agrees_with_one_that_is_computed(enabled, many):
     some = many.group_by("key").agg(pl.col("x").max()).head(10)
     _kept(enabled, some)
     first, second = pl.collect_all([some, some.with_columns(y=pl.col("x") + 1)])
+    assert _outcomes() == ["reused", "computed"]
+    assert_frame_equal(first, second.drop("y"))
+    assert_frame_equal(first, some.collect())
+
+
+def test_one_that_is_known_agrees_with_one_that_cannot_be_kept(enabled, many):
+    some = many.group_by("key").agg(pl.col("x").max()).head(10)
+    _kept(enabled, some)
+    first, second = pl.collect_all([some, some.select(pl.col("key").shuffle())])
+    assert _outcomes() == ["reused", "uncacheable"]
+    assert first["key"].sort().to_list() == second["key"].sort().to_list()
+
+
+@pytest.mark.parametrize("how", ["memory", "effect"])
+def test_one_that_is_known_agrees_with_one_that_runs_as_it_is(enabled, many, how):
+    some = many.group_by("key").agg(pl.col("x").max()).head(10)
+    _kept(enabled, some)
+    large, seen = pl.DataFrame({"key": range(100_000)}).lazy(), []
+    other = some.join(large, on="key") if how == "memory" else some.map_batches(lambda frame: seen.append(1) or frame)
+    first, second = pl.collect_all([some, other])
+    assert "reused" not in _outcomes()
+    assert first["key"].sort().to_list() == second["key"].sort().to_list()
+
+
+@pytest.mark.parametrize("instead", [lambda self: None, lambda self: pl.scan_csv("nowhere")])
+def test_what_fails_with_known_parts_runs_as_it_is(enabled, many, monkeypatch, instead):
+    some = many.group_by("key").agg(pl.col("x").max()).head(10)
+    _kept(enabled, some)
+    monkeypatch.setattr(StoredFrame, "lazy", instead)
+    first, second = pl.collect_all([some, some.with_columns(y=pl.col("x") + 1)])
     assert _outcomes() == ["computed", "computed"]
     assert_frame_equal(first.sort("key"), second.drop("y").sort("key"))
+
+
+def test_errors_of_several_are_those_of_polars(enabled, many):
+    some = many.filter(pl.col("key") < 10)
+    _kept(enabled, some)
+    with pytest.raises(pl.exceptions.ColumnNotFoundError, match="nope"):
+        pl.collect_all([some, some.select("nope")])
 
 
 def test_two_that_are_known_from_two_runs_agree(enabled, many):
@@ -65,8 +103,9 @@ def test_queries_whose_shared_part_is_determined_are_reused(enabled, many):
 def test_groups_whose_order_nobody_notices_are_reused(enabled, many):
     groups = many.group_by("key").agg(pl.col("x").max())
     _kept(enabled, groups)
-    pl.collect_all([groups, groups.filter(pl.col("key") < 10)])
+    first, second = pl.collect_all([groups, groups.filter(pl.col("key") < 10)])
     assert _outcomes() == ["reused", "computed"]
+    assert_frame_equal(first.filter(pl.col("key") < 10), second)
 
 
 def test_queries_that_share_nothing_undetermined_are_reused_beside_others(enabled, many):

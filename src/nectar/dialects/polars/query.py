@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -64,6 +64,11 @@ class Query:
         """The last step."""
         return self.keyed.program.nodes[-1]
 
+    @property
+    def acts(self) -> bool:
+        """Whether it may change objects of this process, so that it has to run as it was given."""
+        return any(node.acts for node in self.keyed.program.nodes)
+
     def result(self) -> pl.DataFrame | None:
         """The whole result, if it is known."""
         found = self.known.get(self.keyed.program.root)
@@ -99,6 +104,15 @@ class Query:
         self.known.clear()
         self.advanced.clear()
         self.choice = replace(self.choice, hits={})
+
+    def take_over(self, answered: Iterable[Query]) -> None:
+        """Parts that are the whole of other queries are taken from their results."""
+        for other in answered:
+            entry, frame = other.entries[other.keyed.program.root], other.result()
+            for number, node in enumerate(self.keyed.program.nodes):
+                if node.key == other.root.key and not node.refusal and frame is not None:
+                    self.known[number], self.entries[number] = StoredFrame(frame), entry
+                    self.choice = replace(self.choice, hits={**self.choice.hits, number: entry})
 
     def close(self) -> None:
         """Results that were opened for the plan are let go; frames that were handed out stay."""
