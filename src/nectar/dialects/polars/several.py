@@ -19,7 +19,7 @@ from nectar.rewrite.consistency import answerable, is_determined
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """By their places: answers, which are known; frames, which run; given, those of them that run as they were given."""
+    """By their places: answers, which are known; frames, which run; given, those of them that run as given."""
 
     answers: dict[int, Query]
     frames: dict[int, pl.LazyFrame]
