@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from nectar.program.tree import POSITIONAL, ROW_WISE, Node, Order, Program
-from nectar.rewrite.consistency import reusable
+from nectar.rewrite.consistency import answerable, reusable
 
 SCRAMBLED = Order(scrambles=True, carries=False)
 INEXACT = Order(carries=False, arbitrary=True)
@@ -76,3 +78,28 @@ def test_what_acts_on_this_process_runs_as_it_was_given() -> None:
 def test_below_what_is_refused_parts_may_be_reused() -> None:
     program = _program((ROW_WISE, ()), (ROW_WISE, (0,)), (ROW_WISE, (1,)), refused=2)
     assert reusable(program) == [True, True, False]
+
+
+def _renamed(program: Program) -> Program:
+    """The same with another last step."""
+    return Program((*program.nodes[:-1], replace(program.nodes[-1], keys=(b"another",))))
+
+
+def test_programs_that_run_together_share_one_run_of_what_is_undetermined() -> None:
+    cut = ((ROW_WISE, ()), (SCRAMBLED, (0,)), (POSITIONAL, (1,)))
+    first, second = _program(*cut), _program(*cut, (ROW_WISE, (2,)))
+    assert answerable([first, second]) == [True, False]
+    assert answerable([first, _renamed(first)]) == [False, False]
+    assert answerable([first, _program((ROW_WISE, ()))], beside_given=True) == [False, True]
+    assert answerable([first, first]) == [True, True]
+    assert answerable([first]) == [True]
+
+
+def test_programs_that_share_what_is_determined_are_answered_one_by_one() -> None:
+    first, second = _program((ROW_WISE, ()), (POSITIONAL, (0,))), _program((ROW_WISE, ()), (ROW_WISE, (0,)))
+    groups, rows = (
+        _program((ROW_WISE, ()), (SCRAMBLED, (0,))),
+        _program((ROW_WISE, ()), (SCRAMBLED, (0,)), (ROW_WISE, (1,))),
+    )
+    assert answerable([first, second]) == [True, True]
+    assert answerable([groups, rows]) == [True, True]

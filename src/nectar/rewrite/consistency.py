@@ -9,7 +9,10 @@ something that all its uses lead through.
 
 from __future__ import annotations
 
-from nectar.program.tree import Program
+from collections.abc import Sequence
+from dataclasses import replace
+
+from nectar.program.tree import Node, Program
 
 
 def reusable(program: Program) -> list[bool]:
@@ -21,6 +24,44 @@ def reusable(program: Program) -> list[bool]:
         for number in _part_of_its_uses(program, branch):
             allowed[number] = False
     return allowed
+
+
+def answerable(programs: Sequence[Program], *, beside_given: bool = False) -> list[bool]:
+    """For each of several programs that run as one, whether its whole result may come from an earlier run.
+
+    Whoever answers one hands the answer to all others that contain it. beside_given: something runs with them as it was
+    given, which nothing can be handed to.
+    """
+    together, roots = _together(programs)
+    apart = {number for branch in _fickle(together) for number in _part_of_its_uses(together, branch)}
+    return [
+        root not in apart and (not beside_given or is_determined(program))
+        for root, program in zip(roots, programs, strict=True)
+    ]
+
+
+def is_determined(program: Program) -> bool:
+    """Whether two runs give the same everywhere, the order of rows included."""
+    return not any(_run_dependent(program)[0])
+
+
+def _together(programs: Sequence[Program]) -> tuple[Program, list[int]]:
+    """The programs as one, in which each computation stands once; and the number of the root of each."""
+    nodes: list[Node] = []
+    by_key: dict[bytes, int] = {}
+    roots: list[int] = []
+    for program in programs:
+        new: list[int] = []
+        for node in program.nodes:
+            known = None if node.refusal else by_key.get(node.key)
+            if known is None:
+                known = len(nodes)
+                nodes.append(replace(node, inputs=tuple(new[source] for source in node.inputs)))
+                if not node.refusal:
+                    by_key[node.key] = known
+            new.append(known)
+        roots.append(new[-1])
+    return Program((*nodes, Node("", tuple(dict.fromkeys(roots)), b"", (b"",)))), roots
 
 
 def _fickle(program: Program) -> list[int]:

@@ -79,7 +79,7 @@ FRAMES: dict[str, Callable[[], pl.LazyFrame]] = {
     "drop_nans": lambda: LF.drop_nans("c"), "drop_nulls": lambda: LF.drop_nulls(), "explode": lambda: LF.explode("l"),
     "fill_nan": lambda: LF.fill_nan(0.0), "fill_null": lambda: LF.fill_null(0), "filter": lambda: LF.filter(A > 1),
     "first": lambda: LF.first(), "gather": lambda: LF.gather([0, 1]), "gather_every": lambda: LF.gather_every(2),
-    "group_by": lambda: LF.group_by("b").agg(A.sum()), "head": lambda: LF.head(1), "inspect": lambda: LF.inspect(),
+    "group_by": lambda: LF.group_by("b").agg(A.sum()), "head": lambda: LF.head(1),
     "group_by_dynamic": lambda: LF.group_by_dynamic("t", every="1h").agg(A.sum()), "last": lambda: LF.last(),
     "interpolate": lambda: LF.select("a", "c").interpolate(), "join": lambda: LF.join(LF, on="a"),
     "join_asof": lambda: LF.sort("a").join_asof(LF.sort("a"), on="a"), "limit": lambda: LF.limit(2),
@@ -100,6 +100,7 @@ FRAMES: dict[str, Callable[[], pl.LazyFrame]] = {
 REFUSED_FRAMES: dict[str, tuple[Callable[[], pl.LazyFrame], str]] = {
     "pipe_with_schema": (lambda: LF.pipe_with_schema(lambda lf, schema: lf), "may return any plan"),
     "sql": (lambda: LF.sql("select a from self"), "query text"),
+    "inspect": (lambda: LF.inspect(), "prints what passes"),
 }
 MORE_FRAMES: dict[str, Callable[[], pl.LazyFrame]] = {
     "map_groups": lambda: LF.group_by("b").map_groups(_same, schema=TABLE.schema),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from nectar.dialects.polars import engine
+from nectar.dialects.polars import engine, writers
 from nectar.dialects.polars.engine import PolarsEngine
 from nectar.dialects.polars.explain import QueryExplanation, explained, uncacheable
 from nectar.errors import UserError
@@ -44,5 +44,15 @@ class NectarFrame:
 
 
 # The hook: whoever enables Nectar for Polars gets the namespace with it.
-install = engine.install
-uninstall = engine.uninstall
+
+
+def install() -> None:
+    """From now on queries run through Nectar, and files that frames write are known by their content."""
+    engine.install()
+    writers.install()
+
+
+def uninstall() -> None:
+    """From now on everything runs as plain Polars."""
+    writers.uninstall()
+    engine.uninstall()

@@ -28,6 +28,7 @@ from nectar.dialects.polars.query import (
     prepared,
     release,
 )
+from nectar.dialects.polars.several import Together, as_given, together
 from nectar.errors import NectarError
 from nectar.report.run import Outcome, Part, RunReport
 from nectar.session import Session, current, running
@@ -151,27 +152,35 @@ class PolarsEngine(pl.Engine):
         self, session: Session, report: RunReport, lfs: list[pl.LazyFrame], optimizations: Any
     ) -> list[pl.DataFrame]:
         queries = [_prepared(session, lf) for lf in lfs]
-        done: dict[int, pl.DataFrame] = {}
-        for at, query in enumerate(queries):
-            known = query.result() if isinstance(query, Query) else None
-            if isinstance(query, Query) and known is not None:
-                _tell_hits(session, report, query, 0.0)
-                done[at] = known
-        left = [at for at in range(len(lfs)) if at not in done]
+        plan = _together_or_as_given(queries, lfs)
         begun = time.perf_counter()
-        frames = [_as_one_of_several(queries[at], lfs[at]) for at in left]
-        results = self.inner.collect_all(frames, optimizations=optimizations) if left else []
-        share = (time.perf_counter() - begun) / max(1, len(left))
-        for at, frame in zip(left, results, strict=True):
-            done[at] = frame
-            self._keep_one(session, report, queries[at], frame, share)
-        for query in queries:
-            if isinstance(query, Query):
-                query.close()
-        return [done[at] for at in range(len(lfs))]
+        try:
+            results = self._run_together(plan, optimizations)
+        except (Exception, pl.exceptions.PanicException) as error:
+            if not plan.answers:
+                raise
+            _log.info("several queries run as they are: with known parts they failed: %s", error)
+            plan = as_given(lfs)
+            results = self._run_together(plan, optimizations)
+        share = (time.perf_counter() - begun) / max(1, len(results))
+        done = {at: query.known[query.keyed.program.root].frame for at, query in plan.answers.items()}
+        for query in plan.answers.values():
+            _tell_hits(session, report, query, 0.0)
+        for at, frame in results.items():
+            self._keep_one(session, report, queries[at], frame, share, at in plan.given)
+        for each in queries:
+            if isinstance(each, Query):
+                each.close()
+        return [done[at] if at in done else results[at] for at in range(len(lfs))]
+
+    def _run_together(self, plan: Together, optimizations: Any) -> dict[int, pl.DataFrame]:
+        if not plan.frames:
+            return {}
+        results = self.inner.collect_all(list(plan.frames.values()), optimizations=optimizations)
+        return dict(zip(plan.frames, results, strict=True))
 
     def _keep_one(
-        self, session: Session, report: RunReport, query: Query | str, frame: pl.DataFrame, seconds: float
+        self, session: Session, report: RunReport, query: Query | str, frame: pl.DataFrame, seconds: float, given: bool
     ) -> None:
         if isinstance(query, str):
             reason = query
@@ -179,7 +188,10 @@ class PolarsEngine(pl.Engine):
         else:
             part = report.add(_part_of(session, query))
             part.seconds = seconds
-            _kept(query, frame, part)
+            if given:  # it may have seen other files than its key is made of
+                part.keeping = "not kept: it ran as it was given"
+            else:
+                _kept(query, frame, part)
         session.totals.count(part)
 
     # in the background
@@ -272,12 +284,12 @@ def _part_of(session: Session, query: Query) -> Part:
     )  # fmt: skip
 
 
-def _as_one_of_several(query: Query | str, lf: pl.LazyFrame) -> pl.LazyFrame:
-    """The query as it runs beside others: nothing is taken for known, for they may share what is not determined."""
-    if isinstance(query, str):
-        return lf
-    query.forget_known()
-    return query.as_keyed(lf)
+def _together_or_as_given(queries: list[Query | str], lfs: list[pl.LazyFrame]) -> Together:
+    try:
+        return together(queries, lfs)
+    except (Exception, pl.exceptions.PanicException):
+        _log.debug("several queries run as they are", exc_info=True)
+        return as_given(lfs)
 
 
 def _kept(query: Query, frame: pl.DataFrame, part: Part) -> None:

@@ -10,6 +10,7 @@ import polars as pl
 
 from nectar.dialects.polars.behaviour import columns_named, group_names, is_breaker, order_of
 from nectar.dialects.polars.content import Content, content_of
+from nectar.dialects.polars.filters import conditions_of
 from nectar.dialects.polars.plan import Plan, Step
 from nectar.dialects.polars.resolution import SOURCES, Sources, sources_now, sources_of
 from nectar.dialects.polars.scans import Source
@@ -18,6 +19,8 @@ from nectar.keys.scheme import digest_of
 from nectar.program.tree import Node, Program
 from nectar.store.inputs.identify import Inputs
 from nectar.store.inputs.identity import Identity
+
+_MOST_FILTERS: Final = 32  # that are taken as one: each looks at all below it
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +69,13 @@ def key_over(keyed: Keyed, step: int, names: Mapping[int, Sequence[bytes]], whic
 
     which: of the keys of what else the step reads, the first (0) or the last (-1).
     """
-    frame, nodes = _frame_of(keyed.plan), keyed.program.nodes
+    plan, frame, nodes = keyed.plan, _frame_of(keyed.plan), keyed.program.nodes
     changed = {scan: _key_of_files(nodes[keyed.node_of[scan]].program, found) for scan, found in names.items()}
     for number in range(min(names), step + 1):
-        inputs = keyed.plan.steps[number].inputs
-        if number not in changed and any(source in changed for source in inputs):
+        if number not in changed and any(source in changed for source in plan.steps[number].inputs):
+            content, inputs = _identifying(plan, number, content_of(plan.steps[number]))
             below = [changed.get(source) or nodes[keyed.node_of[source]].keys[which] for source in inputs]
-            changed[number] = _key_of_step(frame, content_of(keyed.plan.steps[number]).canonical, below)
+            changed[number] = _key_of_step(frame, content, below)
     return changed[step]
 
 
@@ -86,6 +89,21 @@ def _key_of_files(program: bytes, names: Sequence[bytes]) -> bytes:
 
 def _key_of_step(frame: bytes, canonical: bytes, below: Sequence[bytes]) -> bytes:
     return digest_of(frame + joined("key", canonical, *below))
+
+
+def _identifying(plan: Plan, number: int, content: Content) -> tuple[bytes, tuple[int, ...]]:
+    """What a step does, and the steps it does it to. Filters one after the other are one, in any order."""
+    conditions, below = conditions_of(plan.steps[number]), number
+    if not conditions:
+        return content.canonical, plan.steps[number].inputs
+    gathered: set[bytes] = set()
+    for _ in range(_MOST_FILTERS):
+        if not conditions:
+            break
+        gathered |= conditions
+        (below,) = plan.steps[below].inputs
+        conditions = conditions_of(plan.steps[below])
+    return digest_of(joined("filter", *sorted(gathered))), (below,)
 
 
 class _Keying:
@@ -151,8 +169,10 @@ class _Keying:
         if refusals:
             refused = self._refused(text, inputs, refusals[0])
             return replace(refused, order=order_of(step), acts=content.acts)
-        program = digest_of(self._frame + joined("step", content.canonical, *(node.program for node in below)))
-        keys = [_key_of_step(self._frame, content.canonical, [node.keys[at] for node in below]) for at in (0, -1)]
+        canonical, sources = _identifying(self._plan, number, content)
+        read = [self._nodes[self._node_of[source]] for source in sources]
+        program = digest_of(self._frame + joined("step", canonical, *(node.program for node in read)))
+        keys = [_key_of_step(self._frame, canonical, [node.keys[at] for node in read]) for at in (0, -1)]
         return Node(
             text, inputs, program, tuple(dict.fromkeys(keys)), order_of(step),
             breaker=is_breaker(step) and not self._is_pushed_into(number, step),

@@ -67,8 +67,11 @@ class Plan:
 
     @classmethod
     def of(cls, frame: pl.LazyFrame) -> Plan:
-        """The plan of a lazy frame."""
-        return cls(frame.serialize())
+        """The plan of a lazy frame.
+
+        Of a clone: writing it down keeps others who want to change the frame waiting, who may have what it needs.
+        """
+        return cls(frame.clone().serialize())
 
     @property
     def root(self) -> int:

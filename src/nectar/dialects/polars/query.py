@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -60,6 +60,11 @@ class Query:
         """The last step."""
         return self.keyed.program.nodes[-1]
 
+    @property
+    def acts(self) -> bool:
+        """Whether it may change objects of this process, so that it has to run as it was given."""
+        return any(node.acts for node in self.keyed.program.nodes)
+
     def result(self) -> pl.DataFrame | None:
         """The whole result, if it is known."""
         found = self.known.get(self.keyed.program.root)
@@ -96,6 +101,15 @@ class Query:
         self.advanced.clear()
         self.choice = replace(self.choice, hits={})
 
+    def take_over(self, answered: Iterable[Query]) -> None:
+        """Parts that are the whole of other queries are taken from their results."""
+        for other in answered:
+            entry, frame = other.entries[other.keyed.program.root], other.result()
+            for number, node in enumerate(self.keyed.program.nodes):
+                if node.key == other.root.key and not node.refusal and frame is not None:
+                    self.known[number], self.entries[number] = StoredFrame(frame), entry
+                    self.choice = replace(self.choice, hits={**self.choice.hits, number: entry})
+
     def close(self) -> None:
         """Results that were opened for the plan are let go; frames that were handed out stay."""
         for stored in self.known.values():
@@ -124,8 +138,12 @@ def too_large(frame: pl.LazyFrame) -> str:
 
 
 def in_memory(frame: pl.LazyFrame) -> int:
-    """Bytes of the frames in memory that a query works on."""
-    traverser = traverser_of(frame)
+    """Bytes of the frames in memory that a query works on.
+
+    The frame stays as it was: one that is resolved shares nothing with those it runs beside, and while one thread
+    resolves it, others that use it would wait for ever.
+    """
+    traverser = traverser_of(frame.clone())
     pending = [traverser.get_node()]
     size = 0.0
     while pending:
