@@ -61,6 +61,7 @@ class Plan:
         self.steps: list[Step] = []
         self._bodies: list[Any] = []  # of the whole step, as Polars has it
         self._number_of_slot: dict[int, int] = {}
+        self._schemas: dict[int, pl.Schema] = {}
         self._collect(self._arena.root.idx)
 
     @classmethod
@@ -121,6 +122,12 @@ class Plan:
             return replaced[number]
         writer = _Writer(self, replaced)
         return pl.LazyFrame.deserialize(io.BytesIO(writer.written(number)))
+
+    def schema(self, number: int) -> pl.Schema:
+        """The columns that a step gives; resolved once, for Polars looks at all files of a stream to tell."""
+        if number not in self._schemas:
+            self._schemas[number] = self.frame(number).collect_schema()
+        return self._schemas[number]
 
     def with_step(self, kind: str, body: dict[str, Any]) -> pl.LazyFrame:
         """The lazy frame that is nothing but one source, described as Polars does it."""

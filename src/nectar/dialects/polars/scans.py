@@ -82,7 +82,7 @@ def segment(plan: Plan, number: int, files: Sequence[str]) -> pl.LazyFrame | Non
         return None
     if (arguments.get("hive_options") or {}).get("enabled") is not False and any("=" in file for file in files):
         return None  # partitions may be of other types than in the whole
-    schema = plan.frame(number).collect_schema()
+    schema = plan.schema(number)
     pinned = _serialised_schema(schema)
     inner = dict(options.get("options", options))
     if "schema" in inner:

@@ -25,9 +25,9 @@ from nectar.dialects.polars.incremental.rates import learn, rates_of
 from nectar.dialects.polars.keying import Keyed, key_over
 from nectar.dialects.polars.stored import StoredFrame
 from nectar.errors import EnvironmentFailure
-from nectar.model.entry import Entry
+from nectar.model.entry import SUPERSEDED, Entry
 from nectar.rewrite.cost import Estimate, Rates
-from nectar.rewrite.doubling import doubled
+from nectar.rewrite.doubling import doubled, outgrown
 from nectar.rewrite.segments import Gap, Run
 from nectar.store.read import Result
 
@@ -39,6 +39,7 @@ class Piece:
     """A state at hand: of which run of parts, and what it took, everything it was made from included.
 
     known: the entry it was read from; None if it is new. supersedes: entries that are hardly needed once it is kept.
+    outgrown: those of them that are not needed at all.
     """
 
     start: int
@@ -47,6 +48,7 @@ class Piece:
     seconds: float
     known: Entry | None = None
     supersedes: tuple[Entry, ...] = ()
+    outgrown: tuple[Entry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +115,8 @@ class _Work:
         return None if done is None else replace(done, estimate=covering.estimate)
 
     def _states(self, covering: Covering, entries: Sequence[Entry]) -> Advanced:
-        grows = _grows(covering, self._parts.cut.count)
-        # States are known, but hardly one of the head of this stream: it moves. States of single files outlive that.
+        grows = _grows(self._parts.cut, entries)
+        # States are known, but of streams with another beginning: it moves. States of single files outlive that.
         moves = bool(entries) and not grows
         at_hand: list[Piece] = []
         for piece in covering.pieces:
@@ -131,7 +133,8 @@ class _Work:
             whole = self._merged(at_hand)
             if grows:
                 # The next growth merges two states. What was the state of everything is for histories that branch.
-                merged.append(replace(whole, supersedes=tuple(run.what for run in covering.known[:1])))
+                supersedes = tuple(run.what for run in covering.known if run.start == 0)
+                merged.append(replace(whole, supersedes=supersedes, outgrown=_outgrown(self._parts.cut, entries)))
             at_hand = [whole]
         return Advanced(self._run(self._parts.finished(at_hand[0].frame)), self._used, new, merged)
 
@@ -222,10 +225,24 @@ def _covered_whole(parts: Parts, entries: Sequence[Entry], rates: Rates) -> Cove
     return covered(0, parts.cut.count, parts.cut, entries, parts.key, rates, states=parts.are_states)
 
 
-def _grows(covering: Covering, count: int) -> bool:
-    """Whether a stream has grown: most of it is one known run that begins with it."""
-    first = covering.pieces[0] if covering.pieces else None
-    return isinstance(first, Run) and first.start == 0 and 2 * first.end >= count
+def _grows(cut: Cut, entries: Sequence[Entry]) -> bool:
+    """Whether a stream has grown, or branched: one about as long began with the same file."""
+    scan = cut.scans[0]
+    first, length = cut.identities[scan][0], cut.bounds[scan][-1]
+    spans = [entry.spans[0] for entry in entries if entry.spans]
+    return any(2 * span.count >= length and span.first in first.names for span in spans)
+
+
+def _outgrown(cut: Cut, entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    """Superseded states of heads of a stream, of which there are enough others."""
+    heads = {
+        last: entry
+        for entry in entries
+        if entry.protected == SUPERSEDED
+        for first, last in cut.runs_of(entry.spans)
+        if first == 0
+    }
+    return tuple(heads[length] for length in sorted(outgrown(heads, cut.count)))
 
 
 def _cuts(gap: Gap, moves: bool) -> list[tuple[int, int]]:

@@ -168,7 +168,7 @@ class Streams:
     def _looked_up(self, scan: int, column: str) -> list[Range] | None:
         """The range of each file; None if one has none, or nulls, which are in no order."""
         source, identities = self._sources[scan]
-        schema = self._keyed.plan.frame(scan).collect_schema()
+        schema = self._keyed.plan.schema(scan)
         if len(source.files) > _MOST_FILES or not _is_ordered(schema[column]):
             return None
         table = digest_of(joined("ranges", self._keyed.program.nodes[self._keyed.node_of[scan]].program, column))

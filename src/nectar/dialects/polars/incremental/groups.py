@@ -117,7 +117,7 @@ def _taken_apart(keyed: Keyed, node: int, step: Step, cut: Cut, exact_floats: bo
 def _checked(parts: StateParts, exact_floats: bool) -> StateParts | str:
     """The same, once it is certain that merging gives the very columns that aggregating everything gives."""
     keyed = parts.keyed
-    schema = keyed.plan.frame(keyed.step_of[parts.node]).collect_schema()
+    schema = keyed.plan.schema(keyed.step_of[parts.node])
     scans = scans_of(keyed.plan, parts.cut, 0, 1)
     if scans is None:
         return "its files cannot be read one by one"

@@ -77,7 +77,7 @@ class Separation:
     def _scan(self, number: int) -> Separable | str:
         if number not in self._sources or not self._sources[number][0].files:
             return "its stream is not known by its files"
-        names = self._plan.frame(number).collect_schema().names()
+        names = self._plan.schema(number).names()
         return Separable((number,), columns={name: (number, name) for name in names})
 
     # groups
@@ -151,7 +151,7 @@ class Separation:
                 if name not in dropped:
                     kept = origin if how == "Inner" and origin and origin[0] in cut.scans else None
                     columns[name if name not in mine else f"{name}{suffix}"] = kept
-        is_true = set(columns) == set(self._plan.frame(number).collect_schema().names())
+        is_true = set(columns) == set(self._plan.schema(number).names())
         return replace(cut, columns=columns if is_true else None)
 
     def _size(self, scans: tuple[int, ...]) -> tuple[bool, int]:
