@@ -5,7 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nectar.rewrite.doubling import doubled
+from nectar.rewrite.doubling import doubled, outgrown
 from nectar.rewrite.segments import Gap, Run, cover
 
 
@@ -66,3 +66,18 @@ def test_a_window_needs_few_runs_and_few_are_kept(length, moves):
         start += by
         assert arrivals.window(start, start + length) <= 2 * math.log2(length) + 2
     assert len(arrivals.known) < 2 * (start + length)
+
+
+def test_few_heads_stay_and_one_is_never_far_from_any_branch():
+    heads = set()
+    for reached in range(1, 300):
+        heads -= outgrown(heads, reached)
+        assert len(heads) <= math.log2(reached) + 1
+        for back in range(1, reached - 1):
+            usable = [length for length in heads if length <= reached - back]
+            assert not usable or reached - max(usable) <= 4 * back
+        heads.add(reached)
+
+
+def test_what_is_longer_is_none_of_its_heads():
+    assert outgrown([4, 5, 6, 9, 12], 9) == {5}

@@ -1,13 +1,13 @@
-"""Which runs of a stream are merged into larger ones, so that a window that moves over it needs few of them.
+"""Which states of runs of a stream are kept: larger ones made of neighbours, and a few of its former heads.
 
-A binary counter over what arrives: two runs of equal size that stand side by side become one of the double size. Law:
-no run becomes half of two larger ones, so of n arrivals there are fewer than 2 n runs, and any window over them is
-covered by about 2 log2 n.
+A window that moves: a binary counter over what arrives; two runs of equal size that stand side by side become one of
+the double size. Law: no run becomes half of two larger ones, so of n arrivals there are fewer than 2 n runs, and any
+window over them is covered by about 2 log2 n. A stream that grows: of its heads about log2 n stay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 _T = TypeVar("_T")
@@ -30,3 +30,17 @@ def doubled(
             right, left = done.pop(), done.pop()
             done.append(merge(left, right))
     return done
+
+
+def outgrown(lengths: Iterable[int], reached: int) -> set[int]:
+    """Of heads of these lengths, those that may go once the stream has reached another length.
+
+    A history that branches does so near its end, mostly. Of the heads that are 1, 2 or 3, 4 to 7, 8 to 15 ... shorter,
+    the shortest of each stays, and grows into the next; so a few are there however far back the branch is.
+    """
+    shortest: dict[int, int] = {}
+    shorter = {length for length in lengths if length < reached}
+    for length in shorter:
+        distance = (reached - length).bit_length()
+        shortest[distance] = min(length, shortest.get(distance, length))
+    return shorter - set(shortest.values())

@@ -162,3 +162,15 @@ def test_large_frames_in_memory_are_left_alone(enabled):
     (part,) = nectar.last_run().parts
     assert part.outcome == "uncacheable"
     assert "in memory" in part.reason
+
+
+def test_a_block_within_a_block_leaves_the_outer_one_on(log, tmp_path, monkeypatch):
+    monkeypatch.setattr(session, "_chosen", None)
+    query = lambda: pl.scan_parquet(log / "*.parquet").group_by("page").agg(pl.col("seconds").sum())
+    with nectar.reuse(home=tmp_path / "outer", reserve=0) as report:
+        query().collect()
+        with nectar.reuse(off=True):
+            query().collect()
+        session.current().settle()
+        query().collect()
+    assert [part.outcome for part in report.parts] == ["computed", "reused"]

@@ -393,6 +393,16 @@ def test_aggregates_that_only_look_mergeable(tmp_path, name):
         checked(lambda: days.scan().group_by("j").agg(ODD_AGGREGATES[name]))
 
 
+def test_times_whose_format_the_first_row_tells(tmp_path):
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    for at, text in enumerate(["2026-01-05", "05/02/2026", "2026-03-01"]):
+        pl.DataFrame({"t": [text, text]}).write_parquet(folder / f"{at}.parquet")
+        scan = lambda: pl.scan_parquet(folder)
+        checked(lambda: scan().with_columns(d=pl.col("t").str.to_date(strict=False)), order=True)
+        checked(lambda: scan().select(pl.col("t").str.to_date("%Y-%m-%d", strict=False)), order=True)
+
+
 OPTIONS = [
     {"n_rows": 30},
     {"row_index_name": "i"},

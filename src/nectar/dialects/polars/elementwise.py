@@ -75,6 +75,8 @@ def _is_elementwise_function(function: Any) -> bool:
     if name not in _FUNCTIONS:
         return False
     which = next(iter(inner)) if isinstance(inner, dict) and inner else inner
+    if which == "Strptime":  # without a format, that of the first row is taken for all
+        return not any(isinstance(each, dict) and each.get("format", "") is None for each in inner["Strptime"])
     if name == "Boolean":
         return which in _OF_ONE_ROW
     if name == "Bitwise":

@@ -321,12 +321,12 @@ def _keep_state(query: Query, parts: Parts, piece: Piece) -> None:
     count = spans[0].count
     what = f"state of {about(query, parts.node)}, {count} file{'s' if count > 1 else ''}"
     key = parts.key(piece.start, piece.end)
-    _keep_aside(query, key, parts.program, piece.frame, what, piece.seconds, spans, piece.supersedes)
+    _keep_aside(query, key, parts.program, piece.frame, what, piece.seconds, spans, piece)
 
 
 def _keep_aside(
     query: Query, key: bytes, program: bytes, frame: pl.DataFrame, what: str, seconds: float = 0.0,
-    spans: tuple[Span, ...] = (), supersedes: tuple[Entry, ...] = (), replaces: bool = False,
+    spans: tuple[Span, ...] = (), piece: Piece | None = None, replaces: bool = False,
 ) -> None:  # fmt: skip
     """Keeps what was computed on the way, in the background, if the inputs are still what they were."""
     size = int(frame.estimated_size())
@@ -337,8 +337,9 @@ def _keep_aside(
                 key, program, frame, table=True, seconds=seconds, spans=spans, about=what, made=query.began,
                 replaces=replaces,
             )  # fmt: skip
-            if isinstance(kept, Kept):
-                query.catalog.supersede(supersedes)
+            if isinstance(kept, Kept) and piece is not None:
+                query.catalog.supersede(piece.supersedes)
+                query.catalog.discard(piece.outgrown)
             _watch(query)
 
     query.session.keeper.submit(write, size)

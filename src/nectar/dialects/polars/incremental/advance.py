@@ -25,9 +25,9 @@ from nectar.dialects.polars.incremental.rates import learn, rates_of
 from nectar.dialects.polars.keying import Keyed, key_over
 from nectar.dialects.polars.stored import StoredFrame
 from nectar.errors import EnvironmentFailure
-from nectar.model.entry import Entry
+from nectar.model.entry import SUPERSEDED, Entry
 from nectar.rewrite.cost import Estimate, Rates
-from nectar.rewrite.doubling import doubled
+from nectar.rewrite.doubling import doubled, outgrown
 from nectar.rewrite.segments import Gap, Run
 from nectar.store.read import Result
 
@@ -40,6 +40,7 @@ class Piece:
     """A state at hand: of which run of parts, and what it took, everything it was made from included.
 
     known: the entry it was read from; None if it is new. supersedes: entries that are hardly needed once it is kept.
+    outgrown: those of them that are not needed at all.
     """
 
     start: int
@@ -48,6 +49,7 @@ class Piece:
     seconds: float
     known: Entry | None = None
     supersedes: tuple[Entry, ...] = ()
+    outgrown: tuple[Entry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +118,11 @@ class _Work:
 
     def _is_useless(self, covering: Covering, entries: Sequence[Entry]) -> bool:
         """Whether states would be made of everything, and are not likely to be needed again."""
-        return not covering.known and (self._parts.cut.count == 1 or _in_vain(entries))
+        return not covering.known and (self._parts.cut.count == 1 or _in_vain(self._parts.cut, entries))
 
     def _states(self, covering: Covering, entries: Sequence[Entry]) -> Advanced:
-        grows = _grows(covering, self._parts.cut.count)
-        # States are known, but hardly one of the head of this stream: it moves. States of single files outlive that.
+        grows = _grows(self._parts.cut, entries)
+        # States are known, but of streams with another beginning: it moves. States of single files outlive that.
         moves = bool(entries) and not grows
         at_hand: list[Piece] = []
         for piece in covering.pieces:
@@ -137,7 +139,8 @@ class _Work:
             whole = self._merged(at_hand)
             if grows:
                 # The next growth merges two states. What was the state of everything is for histories that branch.
-                merged.append(replace(whole, supersedes=tuple(run.what for run in covering.known[:1])))
+                supersedes = tuple(run.what for run in covering.known if run.start == 0)
+                merged.append(replace(whole, supersedes=supersedes, outgrown=_outgrown(self._parts.cut, entries)))
             at_hand = [whole]
         return Advanced(self._run(self._parts.finished(at_hand[0].frame)), self._used, new, merged)
 
@@ -224,9 +227,10 @@ def _chain(keyed: Keyed, parts: Parts) -> list[int]:
     return [step for step in sorted(way, reverse=True) if step not in (scan, top) and step <= parts.rows]
 
 
-def _in_vain(entries: Sequence[Entry]) -> bool:
-    """Whether the last states that were kept were never used: something else than the streams changes each time."""
-    latest = sorted(entries, key=lambda entry: entry.created)[-_CHANCES:]
+def _in_vain(cut: Cut, entries: Sequence[Entry]) -> bool:
+    """Whether the last states of runs of these files were never used: something else than the files changes."""
+    of_these = [entry for entry in entries if any(True for _ in cut.runs_of(entry.spans))]
+    latest = sorted(of_these, key=lambda entry: entry.created)[-_CHANCES:]
     return len(latest) == _CHANCES and all(entry.hits == 0 for entry in latest)
 
 
@@ -234,10 +238,23 @@ def _covered_whole(parts: Parts, entries: Sequence[Entry], rates: Rates) -> Cove
     return covered(0, parts.cut.count, parts.cut, entries, parts.key, rates, states=parts.are_states)
 
 
-def _grows(covering: Covering, count: int) -> bool:
-    """Whether a stream has grown: most of it is one known run that begins with it."""
-    first = covering.pieces[0] if covering.pieces else None
-    return isinstance(first, Run) and first.start == 0 and 2 * first.end >= count
+def _grows(cut: Cut, entries: Sequence[Entry]) -> bool:
+    """Whether a stream has grown, or branched: one about as long began with the same file."""
+    spans = [entry.spans[0] for entry in entries if entry.spans]
+    length = cut.spans_of(0, cut.count)[0].count
+    return any(2 * span.count >= length and span.first in cut.first_names for span in spans)
+
+
+def _outgrown(cut: Cut, entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    """Superseded states of heads of a stream, of which there are enough others."""
+    heads = {
+        last: entry
+        for entry in entries
+        if entry.protected == SUPERSEDED
+        for first, last in cut.runs_of(entry.spans)
+        if first == 0
+    }
+    return tuple(heads[length] for length in sorted(outgrown(heads, cut.count)))
 
 
 def _cuts(gap: Gap, moves: bool) -> list[tuple[int, int]]:

@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 from typing import Any, Final
 
 import polars as pl
@@ -82,6 +83,18 @@ class Cut:
             begins, ends = bisect_left(bounds, first), bisect_left(bounds, last)
             if last <= bounds[-1] and bounds[begins] == first and bounds[ends] == last:
                 yield begins, ends
+
+    @property
+    def is_of_files(self) -> bool:
+        """Whether all extents are whole files; others have to be copied to be read alone."""
+        return all(extent.alone is None for extents in self.extents.values() for extent in extents)
+
+    @property
+    def first_names(self) -> set[bytes]:
+        """The names of the first file of the leading stream, as it is and as it was when it was shorter."""
+        extents = self.leading(0, self.count)
+        stretches = takewhile(lambda extent: extent.path == extents[0].path, extents)
+        return {name for each in stretches for name in (*each.identity.names, *each.upto.names)}
 
     def leading(self, start: int, end: int) -> tuple[Extent, ...]:
         """What the leading stream has in a run of parts."""

@@ -118,7 +118,7 @@ def _checked(parts: StateParts, exact_floats: bool) -> StateParts | str:
     """The same, once it is certain that merging gives the very columns that aggregating everything gives."""
     keyed = parts.keyed
     schema = keyed.plan.schema(keyed.step_of[parts.node])
-    scans = scans_of(keyed.plan, parts.cut, 0, parts.cut.count)  # nothing is read; a part might have to be copied
+    scans = scans_of(keyed.plan, parts.cut, 0, 1 if parts.cut.is_of_files else parts.cut.count)
     if scans is None:
         return "its files cannot be read one by one"
     types = parts.part([scans]).collect_schema()

@@ -1,0 +1,121 @@
+"""What growing and moving streams cost under Nectar, beside computing everything anew.
+
+    python benchmarks/incremental.py [--quick] [--rows 4000000] [--days 6] [--pairs 2000000] [--few-pairs 20000]
+                                     [--rounds 2] [--year 365] [--window 30] [--appends 1000] [--scale 1]
+                                     [--only days window growth tpch] [--folder WHERE]
+
+Prints tables for people, then one line of JSON with the figures. Each part is measured in a process of its own and says
+in its first lines how: incremental_days.py (the paper's table 5), incremental_window.py (a window moved day by day),
+incremental_growth.py (a thousand appends), incremental_tpch.py (TPC-H in batches, if it is there). Everything lies in a
+temporary folder, which is deleted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[0] = str(ROOT)  # not this folder: nobody shall take a file in it for Polars
+
+from benchmarks.polars_report import Report  # noqa: E402 - found by way of the line above
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    rows: int
+    days: int
+    pairs: int
+    few_pairs: int
+    rounds: int
+    year: int
+    window: int
+    appends: int
+    scale: float
+
+
+FULL = Sizes(4_000_000, 6, 2_000_000, 20_000, rounds=2, year=365, window=30, appends=1000, scale=1)
+QUICK = Sizes(20_000, 4, 10_000, 100, rounds=1, year=40, window=10, appends=12, scale=0.01)
+
+
+def parts(sizes: Sizes, folder: Path) -> dict[str, list[str]]:
+    """The parts, and the arguments of each; the last is a folder of its own."""
+    days = (sizes.rows, sizes.days, sizes.pairs, sizes.few_pairs, sizes.rounds)
+    found = {
+        "days": [*map(str, days), str(folder / "days")],
+        "window": [*map(str, (sizes.year, sizes.window, 20_000, 2_000)), str(folder / "window")],
+        "growth": [str(sizes.appends), "1000", str(folder / "growth")],
+        "tpch": [f"{sizes.scale:g}", str(folder / "tpch")],
+    }
+    return {name: arguments for name, arguments in found.items() if _module(name).exists()}
+
+
+def _module(name: str) -> Path:
+    return ROOT / "benchmarks" / f"incremental_{name}.py"
+
+
+def measure(sizes: Sizes, only: list[str], where: Path | None) -> tuple[Report, dict[str, object]]:
+    report = Report()
+    about: dict[str, object] = {"cores": os.cpu_count() or 0, "load_before": _load()}
+    folder = Path(tempfile.mkdtemp(prefix="nectar-bench-", dir=where))
+    try:
+        for name, arguments in parts(sizes, folder).items():
+            if name in only:
+                begun = perf_counter()
+                found = Report.read(_run(name, arguments))
+                found.show()
+                report.join(found)
+                about[f"seconds_for_{name}"] = round(perf_counter() - begun, 1)
+                shutil.rmtree(arguments[-1], ignore_errors=True)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    about["load_after"] = _load()
+    return report, about
+
+
+def _run(name: str, arguments: list[str]) -> str:
+    """The last line of a part, which is its report."""
+    Path(arguments[-1]).mkdir(parents=True)
+    command = [sys.executable, "-m", f"benchmarks.incremental_{name}", *arguments]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
+    return done.stdout.splitlines()[-1]
+
+
+def _load() -> float:
+    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else -1.0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="small data: whether everything works, not how fast")
+    parser.add_argument("--rows", type=int, help="clicks of a day")
+    parser.add_argument("--days", type=int, help="of clicks")
+    parser.add_argument("--pairs", type=int, help="of query and page, where there are many")
+    parser.add_argument("--few-pairs", type=int)
+    parser.add_argument("--rounds", type=int, help="how often days are added")
+    parser.add_argument("--year", type=int, help="days over which the window moves")
+    parser.add_argument("--window", type=int, help="days of the window")
+    parser.add_argument("--appends", type=int)
+    parser.add_argument("--scale", type=float, help="of TPC-H")
+    names = [*parts(FULL, Path())]
+    parser.add_argument("--only", nargs="+", choices=names, default=names)
+    parser.add_argument("--folder", type=Path, help="where to measure; the system's temporary folder unless given")
+    chosen = parser.parse_args()
+    usual = QUICK if chosen.quick else FULL
+    given = {name: getattr(chosen, name) for name in Sizes.__slots__}
+    sizes = Sizes(**{name: getattr(usual, name) if value is None else value for name, value in given.items()})
+    report, about = measure(sizes, chosen.only, chosen.folder)
+    print(f"{about['cores']} cores, load {about['load_before']} before and {about['load_after']} after.")
+    print(json.dumps(json.loads(report.as_json()) | about))
+
+
+if __name__ == "__main__":
+    main()
