@@ -74,9 +74,9 @@ def _is_elementwise_function(function: Any) -> bool:
     name, inner = next(iter(function.items())) if isinstance(function, dict) else (function, None)
     if name not in _FUNCTIONS:
         return False
-    which = next(iter(inner)) if isinstance(inner, dict) and inner else inner
+    which, options = next(iter(inner.items())) if isinstance(inner, dict) and inner else (inner, None)
     if which == "Strptime":  # without a format, that of the first row is taken for all
-        return not any(isinstance(each, dict) and each.get("format", "") is None for each in inner["Strptime"])
+        return not any(isinstance(each, dict) and each.get("format", "") is None for each in options or ())
     if name == "Boolean":
         return which in _OF_ONE_ROW
     if name == "Bitwise":
