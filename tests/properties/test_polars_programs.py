@@ -30,8 +30,8 @@ from nectar.rewrite import choose
 DEEP = os.environ.get("NECTAR_TEST_PROFILE") == "deep"
 PROGRAMS = int(os.environ.get("NECTAR_TEST_PROGRAMS", "5000" if DEEP else "300"))
 ENGINES = ("auto", "in-memory", "streaming")
-# Programs that another process runs again, at most; the latest, because files are rewritten all the time, and results of
-# files that nobody read in between are known by their origin only.
+# Programs that another process runs again, at most; the latest, because files are rewritten all the time, and results
+# of files that nobody read in between are known by their origin only.
 ELSEWHERE = 300
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of Polars: random programs do what nobody should
