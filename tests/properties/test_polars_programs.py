@@ -30,7 +30,9 @@ from nectar.rewrite import choose
 DEEP = os.environ.get("NECTAR_TEST_PROFILE") == "deep"
 PROGRAMS = int(os.environ.get("NECTAR_TEST_PROGRAMS", "5000" if DEEP else "300"))
 ENGINES = ("auto", "in-memory", "streaming")
-ELSEWHERE = 400  # programs that another process runs again, at most
+# Programs that another process runs again, at most; the latest, because files are rewritten all the time, and results
+# of files that nobody read in between are known by their origin only.
+ELSEWHERE = 300
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of Polars: random programs do what nobody should
 
@@ -214,7 +216,7 @@ def _expect_that_much_was_reused(counts: Counter[str]) -> None:
 
 def _run_in_another_process(world: World, tmp_path: Path) -> None:
     catalog()
-    sample = Random(0).sample(world.ran, min(ELSEWHERE, len(world.ran)))
+    sample = world.ran[-ELSEWHERE:]
     tapes = tmp_path / "tapes"
     tapes.write_text("\n".join(f"{data.hex()} {engine}" for data, engine in sample))
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": "3"}
@@ -226,7 +228,7 @@ def _run_in_another_process(world: World, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     ran, reused = map(int, done.stdout.split()[-2:])
     assert ran == len(sample)
-    assert reused > 0.5 * ran
+    assert reused > 0.4 * ran
 
 
 def _elsewhere(tapes: Path, files: Path, home: Path) -> None:
