@@ -159,25 +159,38 @@ class Streams:
         if len(extents) > _MOST_FILES or not _is_ordered(schema[column]):
             return None
         program = digest_of(joined("range", self._keyed.program.nodes[self._keyed.node_of[scan]].program, column))
-        keys = [digest_of(program + extent.identity.names[0]) for extent in extents]
-        answers = self._catalog.lookup(keys, [program] * len(keys))
+        known = self._known_ranges(program, extents)
         found: list[Range] = []
-        for at, (key, answer) in enumerate(zip(keys, answers, strict=True)):
-            opened = None if answer.entry is None else self._catalog.open(answer.entry)
-            frame = opened.to_polars() if isinstance(opened, Result) else self._computed(scan, column, at, key, program)
+        for extent in extents:
+            frame = next((known[name] for name in extent.identity.names if name in known), None)
+            if frame is None:
+                frame = self._computed(scan, column, extent, program)
             if frame is None or frame["nulls"][0] or frame["smallest"][0] is None:
                 return None
             found.append((frame["smallest"][0], frame["largest"][0]))
         return found
 
-    def _computed(self, scan: int, column: str, at: int, key: bytes, program: bytes) -> pl.DataFrame | None:
-        rows = segment(self._keyed.plan, scan, self._copies.files([self._extents(scan)[at]]))
+    def _known_ranges(self, program: bytes, extents: Sequence[Extent]) -> dict[bytes, pl.DataFrame]:
+        """What is known of extents, by their names."""
+        names = list(dict.fromkeys(name for extent in extents for name in extent.identity.names))
+        answers = self._catalog.lookup([digest_of(program + name) for name in names], [program] * len(names))
+        found: dict[bytes, pl.DataFrame] = {}
+        for name, answer in zip(names, answers, strict=True):
+            opened = None if answer.entry is None else self._catalog.open(answer.entry)
+            if isinstance(opened, Result):
+                found[name] = opened.to_polars()
+        return found
+
+    def _computed(self, scan: int, column: str, extent: Extent, program: bytes) -> pl.DataFrame | None:
+        if extent.start == 0 and extent.end is not None:
+            return None  # all that a file held before would have to be copied
+        rows = segment(self._keyed.plan, scan, self._copies.files([extent]))
         if rows is None or self._run is None:
             return None
         values = pl.col(column)
         frame = self._run(rows.select(smallest=values.min(), largest=values.max(), nulls=values.null_count()))
         if self._keep is not None:
-            self._keep(key, program, frame, f"range of {column}")
+            self._keep(digest_of(program + extent.identity.names[0]), program, frame, f"range of {column}")
         return frame
 
 
