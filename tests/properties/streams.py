@@ -56,8 +56,10 @@ def rows(form: str, first: int, count: int, random: Random) -> pl.DataFrame:
 class Stream:
     """A folder of files: they come, grow, go, and are changed."""
 
-    def __init__(self, folder: Path, form: str, seed: int, declared: bool, most: int = 12) -> None:
-        self.folder, self.form, self.declared, self._most = folder, form, declared, most
+    def __init__(
+        self, folder: Path, form: str, seed: int, declared: bool, most: int = 12, empties: float = 0.1
+    ) -> None:
+        self.folder, self.form, self.declared, self._most, self._empties = folder, form, declared, most, empties
         self._random = Random(seed)
         self._made = 0
         folder.mkdir(parents=True)
@@ -84,7 +86,7 @@ class Stream:
     # what may happen
 
     def come(self) -> None:
-        self._write(self.folder / f"{self._made:04}.{self.form}", empty=self._random.random() < 0.1)
+        self._write(self.folder / f"{self._made:04}.{self.form}", empty=self._random.random() < self._empties)
 
     def grow(self) -> None:
         """Lines are appended to the last file; other files cannot grow, and one more comes."""

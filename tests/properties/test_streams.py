@@ -195,7 +195,7 @@ def test_only_what_is_new_is_read(world: World, name: str, form: str, read: Call
 
 def test_only_what_is_new_is_read_of_two_streams(world: World, read: Callable[[], list[str]]) -> None:
     folder = world.new_folder()
-    one, two = (streams.Stream(folder / name, "parquet", 7, declared=True) for name in ("one", "two"))
+    one, two = (streams.Stream(folder / name, "parquet", 7, declared=True, empties=0) for name in ("one", "two"))
     query = lambda: one.scan().join(two.scan().select("o", w="v"), on="o").group_by("k").agg(pl.col("w").sum())
     for _ in range(5):
         one.come()
