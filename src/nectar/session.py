@@ -219,7 +219,7 @@ def reuse(**settings: Any) -> Iterator[RunReport]:
         _run.reset(run_token)
         _block.reset(token)
         _blocks.remove(session)
-        if not _blocks and (_chosen is None or _disabled):
+        if not _blocks and (_chosen is None or _disabled):  # a block within a block leaves the outer one as it was
             _uninstall()
         session.close()
         _remember(report)

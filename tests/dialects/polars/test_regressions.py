@@ -41,6 +41,17 @@ def _is_reused(frame, session):
     return not nectar.last_run().computed
 
 
+def test_a_block_within_a_block_leaves_the_outer_one_on(tmp_path):
+    path = tmp_path / "numbers.parquet"
+    pl.DataFrame({"a": [1, 2, 3]}).write_parquet(path)
+    query = lambda: pl.scan_parquet(path).sort("a").collect()
+    with nectar.reuse(home=tmp_path / "outer", reserve=0) as report:
+        with nectar.reuse(off=True):
+            query()
+        query()
+    assert len(report.parts) == 1
+
+
 def test_rows_gathered_by_other_numbers_are_others(scan, enabled):
     assert scan.gather([0, 1]).collect()["a"].to_list() == [3, 1]
     _settled(enabled)

@@ -32,6 +32,8 @@ from nectar.store.read import Result
 Run = Callable[[pl.LazyFrame], pl.DataFrame]
 Keep = Callable[[bytes, bytes, pl.DataFrame, str], None]  # a small result: its key, its program, what it is
 
+Ranges = dict[bytes, tuple[Any, Any, int]]  # the smallest and the largest value, and how many are null, by name
+
 _MOST_FILES: Final = 5_000  # of a stream whose ranges are looked at
 
 
@@ -147,6 +149,13 @@ class Streams:
         bounds = self._bounds(columns)
         return bounds is not None and len(bounds[0]) > 2
 
+    def separates(self, columns: frozenset[Origin]) -> bool:
+        """The same, where finding out is cheap: in files of lines it takes as long as reading them."""
+        return all(self._is_columnar(scan) for scan, _ in columns) and self.alignable(columns)
+
+    def _is_columnar(self, scan: int) -> bool:
+        return bool({"Parquet", "Ipc"} & set(self._keyed.plan.steps[scan].body["scan_type"]))
+
     def cut(self, scans: Sequence[int], columns: frozenset[Origin]) -> Cut | None:
         """These streams, cut so that the columns have no value in two parts."""
         if not columns and len(scans) == 1:
@@ -182,29 +191,46 @@ class Streams:
         return self._ranges[origin]
 
     def _looked_up(self, scan: int, column: str) -> list[Range] | None:
-        """The range of each extent; None if one has none, or nulls, which are in no order."""
+        """The range of each extent; None if they say nothing: they overlap, or one has nulls, which are in no order.
+
+        Few extents are looked at to find that they overlap; only if they do not are all looked at.
+        """
         extents = self._extents(scan)
         schema = self._keyed.plan.schema(scan)
         if len(extents) > _MOST_FILES or not _is_ordered(schema[column]):
             return None
         table = digest_of(joined("ranges", self._keyed.program.nodes[self._keyed.node_of[scan]].program, column))
         known = self._known_ranges(table)
-        names = [extent.identity.names[0] for extent in extents]
-        missing = [at for at, name in enumerate(names) if name not in known]
+        names = [_known_name(extent, known) for extent in extents]
+        told = [at for at, name in enumerate(names) if name in known]
+        probes = [] if len(told) > 1 else [0, len(extents) - 1]
+        for wanted in (probes, range(len(extents))):
+            if not self._add_ranges(scan, column, [at for at in wanted if names[at] not in known], names, known, table):
+                return None
+            found = [known[name] for name in names if name in known]
+            if any(nulls or smallest is None for smallest, _, nulls in found):
+                return None
+            if len(found) > 1 and len(cut_together([[each[:2] for each in found]])[0]) == 2:
+                return None
+        return [known[name][:2] for name in names]
+
+    def _add_ranges(
+        self, scan: int, column: str, missing: Sequence[int], names: Sequence[bytes], known: Ranges, table: bytes
+    ) -> bool:
+        """Whether the ranges of these extents are known now."""
         frames = [self._computed(scan, column, at) for at in missing]
         new = [frame for frame in frames if frame is not None]
         if len(new) < len(missing):
-            return None
+            return False
         known |= {names[at]: frame.row(0) for at, frame in zip(missing, new, strict=True)}
         if new and self._keep is not None:
             # One table for all files, so that finding what is known does not take longer with each that comes.
             others = [name for name in known if name not in set(names)][-_MOST_FILES:]
-            rows = [(name, *known[name]) for name in dict.fromkeys([*others, *names])]
+            rows = [(name, *known[name]) for name in dict.fromkeys([*others, *names]) if name in known]
             self._keep(table, table, _as_table(rows, new[0].schema), f"ranges of {column}")
-        found = [known[name] for name in names]
-        return None if any(nulls or smallest is None for smallest, _, nulls in found) else [each[:2] for each in found]
+        return True
 
-    def _known_ranges(self, table: bytes) -> dict[bytes, tuple[Any, Any, int]]:
+    def _known_ranges(self, table: bytes) -> Ranges:
         """The ranges of files that were looked at before, by the names of the files."""
         (answer,) = self._catalog.lookup([table], [table])
         opened = None if answer.entry is None else self._catalog.open(answer.entry)
@@ -213,11 +239,19 @@ class Streams:
         return {name: (smallest, largest, nulls) for name, smallest, largest, nulls in opened.to_polars().iter_rows()}
 
     def _computed(self, scan: int, column: str, at: int) -> pl.DataFrame | None:
-        rows = segment(self._keyed.plan, scan, self._copies.files([self._extents(scan)[at]]))
+        extent = self._extents(scan)[at]
+        if extent.start == 0 and extent.end is not None:
+            return None  # all that a file held before would have to be copied
+        rows = segment(self._keyed.plan, scan, self._copies.files([extent]))
         if rows is None or self._run is None:
             return None
         values = pl.col(column)
         return self._run(rows.select(smallest=values.min(), largest=values.max(), nulls=values.null_count()))
+
+
+def _known_name(extent: Extent, known: Mapping[bytes, Any]) -> bytes:
+    """The name under which an extent is known, or the best it has."""
+    return next((name for name in extent.identity.names if name in known), extent.identity.names[0])
 
 
 def _as_table(rows: list[tuple[Any, ...]], types: pl.Schema) -> pl.DataFrame:

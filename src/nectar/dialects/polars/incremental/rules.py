@@ -47,7 +47,7 @@ def rules_for(
 ) -> Rules:  # fmt: skip
     """The rules for a query. run, keep, growth: how to find out more about its streams, and to remember it."""
     streams = Streams(keyed, catalog, run, keep, growth)
-    return Rules(keyed, Separation(keyed, streams.alignable), streams, exact_floats)
+    return Rules(keyed, Separation(keyed, streams.alignable, streams.separates), streams, exact_floats)
 
 
 def rules_for_one_stream(keyed: Keyed, catalog: Catalog, exact_floats: bool) -> Rules:

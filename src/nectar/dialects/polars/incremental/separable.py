@@ -43,12 +43,17 @@ class Separable:
 
 
 class Separation:
-    """The steps of a plan, as far as they were asked for. alignable: None if no streams are to be cut together."""
+    """The steps of a plan, as far as they were asked for.
 
-    def __init__(self, keyed: Keyed, alignable: Alignable | None) -> None:
+    alignable: whether no value of columns is in two parts; None if no streams are to be cut together. separates: the
+    same for what is grouped by.
+    """
+
+    def __init__(self, keyed: Keyed, alignable: Alignable | None, separates: Alignable | None = None) -> None:
         self._keyed = keyed
         self._plan = keyed.plan
         self._alignable = alignable
+        self._separates = separates
         self._sources = {number: (source, identities) for number, source, identities in keyed.sources}
         self._found: list[Separable | str] = []
 
@@ -93,7 +98,7 @@ class Separation:
             return "what it groups by is not computed row by row"
         for key in step.body["keys"]:
             origin = columns.get(key["Column"]) if _is_column(key) else None
-            if origin is not None and self._alignable is not None and self._alignable(below.aligned | {origin}):
+            if origin is not None and self._separates is not None and self._separates(below.aligned | {origin}):
                 keys = _named(step.body["keys"], below)
                 values = _named(step.body["aggs"], replace(below, columns=None))
                 known = None if keys is None or values is None else {**keys, **values}
