@@ -17,6 +17,7 @@ import polars as pl
 
 from nectar.catalog.service import Catalog, Kept
 from nectar.dialects.polars.incremental.advance import Piece, advance
+from nectar.dialects.polars.incremental.extension import Extension, extend
 from nectar.dialects.polars.incremental.parts import Parts
 from nectar.dialects.polars.incremental.rules import Rules, rules_for
 from nectar.dialects.polars.keying import Keyed, keyed
@@ -282,7 +283,10 @@ def _advanced(query: Query, number: int, rules: Rules, run: Run) -> bool:
     if isinstance(parts, str):
         _log.debug("%s is computed as a whole: %s", about(query, number), parts)
         return False
-    advanced = advance(parts, query.keyed, query.catalog, run, query.sources())
+    if isinstance(parts, Extension):
+        advanced = extend(parts, query.keyed, query.catalog, run, query.sources())
+    else:
+        advanced = advance(parts, query.keyed, query.catalog, run, query.sources())
     if advanced is None:
         return False
     query.known[number] = StoredFrame(advanced.frame)

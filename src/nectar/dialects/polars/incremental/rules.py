@@ -10,6 +10,7 @@ from nectar.dialects.polars.incremental.groups import state_parts
 from nectar.dialects.polars.incremental.parts import Parts
 from nectar.dialects.polars.incremental.rows import row_parts
 from nectar.dialects.polars.incremental.separable import Separation
+from nectar.dialects.polars.incremental.touched import touched_parts
 from nectar.dialects.polars.keying import Keyed
 
 
@@ -33,7 +34,12 @@ class Rules:
             return rows
         states = state_parts(self.keyed, node, self.separation, self.streams, self.exact_floats)
         aggregates = self.keyed.plan.steps[self.keyed.step_of[node]].kind == "GroupBy"
-        return states if aggregates or not isinstance(states, str) else rows
+        if not isinstance(states, str):
+            return states
+        touched = touched_parts(self.keyed, node, self.separation, self.streams, self.exact_floats)
+        if not isinstance(touched, str):
+            return touched
+        return states if aggregates else rows
 
 
 def rules_for(
