@@ -1,4 +1,4 @@
-"""Groups of growing streams: only those that new rows belong to are computed again; the answer is that of plain Polars."""
+"""Groups of growing streams: only those that new rows belong to are computed again; answers are those of Polars."""
 
 import os
 import random
@@ -68,7 +68,7 @@ def extended(monkeypatch):
 
 
 class Files:
-    """A folder to which files come, and from which they go. Keys of rows are given, values tell where they come from."""
+    """A folder to which files come, and from which they go. Keys are given, values tell where rows come from."""
 
     def __init__(self, folder):
         self.folder, self.next, self.seed = folder, 0, 0

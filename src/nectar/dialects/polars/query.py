@@ -53,7 +53,7 @@ class Query:
     reservation: Reservation | None = None
     growing: frozenset[int] = frozenset()  # nodes that were asked for before, over other files
     advanced: dict[int, list[Entry]] = field(default_factory=dict)  # those made from parts, and which were known
-    parts: dict[int, Parts] = field(default_factory=dict)  # how those are made
+    parts: dict[int, Parts] = field(default_factory=dict)  # how nodes are, or could be, made from parts
 
     @property
     def root(self) -> Node:
@@ -283,6 +283,7 @@ def _advanced(query: Query, number: int, rules: Rules, run: Run) -> bool:
     if isinstance(parts, str):
         _log.debug("%s is computed as a whole: %s", about(query, number), parts)
         return False
+    query.parts[number] = parts
     if isinstance(parts, Extension):
         advanced = extend(parts, query.keyed, query.catalog, run, query.sources())
     else:
@@ -291,7 +292,6 @@ def _advanced(query: Query, number: int, rules: Rules, run: Run) -> bool:
         return False
     query.known[number] = StoredFrame(advanced.frame)
     query.advanced[number] = advanced.used
-    query.parts[number] = parts
     for piece in advanced.new:
         _keep_state(query, parts, piece)
     return True

@@ -6,6 +6,7 @@ their files are disjoint. Ranges are computed once for each file, and kept like 
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -114,6 +115,7 @@ class Streams:
         self._keep = keep
         self._sources = {number: (source, identities) for number, source, identities in keyed.sources}
         self._ranges: dict[Origin, list[Range] | None] = {}
+        self._sorted: dict[Origin, bool] = {}  # whether each of the files is
 
     def alignable(self, columns: frozenset[Origin]) -> bool:
         """Whether streams can be cut so that these columns have no value in two parts."""
@@ -139,6 +141,14 @@ class Streams:
             {scan: self._sources[scan][0].files for scan in scans},
         )
 
+    def sorted_ranges(self, origin: Origin) -> list[Range] | None:
+        """The range of each file of a stream that is sorted by a column; None if it is not."""
+        ranges = self._ranges_of(origin) if self._run is not None else None
+        if ranges is None or not self._sorted.get(origin):
+            return None
+        follows = all(before[1] <= after[0] for before, after in itertools.pairwise(ranges))
+        return ranges if follows else None
+
     def _bounds(self, columns: frozenset[Origin]) -> list[tuple[int, ...]] | None:
         """Where to cut the streams, in the order of their steps."""
         ranges = [self._ranges_of(origin) for origin in sorted(columns)]
@@ -162,16 +172,20 @@ class Streams:
         schema = self._keyed.plan.frame(scan).collect_schema()
         if len(source.files) > _MOST_FILES or not _is_ordered(schema[column]):
             return None
-        program = digest_of(joined("range", self._keyed.program.nodes[self._keyed.node_of[scan]].program, column))
+        read = self._keyed.program.nodes[self._keyed.node_of[scan]].program
+        program = digest_of(joined("range and order", read, column))
         keys = [digest_of(program + identity.names[0]) for identity in identities]
         answers = self._catalog.lookup(keys, [program] * len(keys))
         found: list[Range] = []
+        in_order = True
         for at, (key, answer) in enumerate(zip(keys, answers, strict=True)):
             opened = None if answer.entry is None else self._catalog.open(answer.entry)
             frame = opened.to_polars() if isinstance(opened, Result) else self._computed(scan, column, at, key, program)
             if frame is None or frame["nulls"][0] or frame["smallest"][0] is None:
                 return None
             found.append((frame["smallest"][0], frame["largest"][0]))
+            in_order = in_order and bool(frame["sorted"][0])
+        self._sorted[scan, column] = in_order
         return found
 
     def _computed(self, scan: int, column: str, at: int, key: bytes, program: bytes) -> pl.DataFrame | None:
@@ -180,7 +194,8 @@ class Streams:
         if rows is None or self._run is None:
             return None
         values = pl.col(column)
-        frame = self._run(rows.select(smallest=values.min(), largest=values.max(), nulls=values.null_count()))
+        facts = {"smallest": values.min(), "largest": values.max(), "nulls": values.null_count()}
+        frame = self._run(rows.select(**facts, sorted=values.is_sorted()))
         if self._keep is not None:
             self._keep(key, program, frame, f"range of {column}")
         return frame

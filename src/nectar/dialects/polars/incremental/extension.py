@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 import polars as pl
@@ -20,6 +20,7 @@ from nectar.dialects.polars.incremental.cuts import Cut
 from nectar.dialects.polars.incremental.cuts import Run as RunFrame
 from nectar.dialects.polars.incremental.parts import Parts, Sources, scans_of, way_of
 from nectar.dialects.polars.keying import Keyed
+from nectar.dialects.polars.stored import StoredFrame
 from nectar.errors import EnvironmentFailure
 from nectar.model.entry import Entry
 from nectar.store.read import Result
@@ -43,6 +44,7 @@ class Reading:
     step: int
     beside: Sources
     run: RunFrame
+    opened: list[StoredFrame] = field(default_factory=list)
 
     def rows(self, start: int, end: int) -> pl.LazyFrame:
         """The rows of a run of parts, which is not empty."""
@@ -50,6 +52,12 @@ class Reading:
         if scans is None:
             raise CannotBeExtended
         return self.keyed.plan.frame(self.step, {**self.beside, **scans})
+
+    def over(self, step: int, start: int, end: int, condition: pl.Expr) -> pl.LazyFrame:
+        """What a step gives over those rows of a run of parts that meet a condition."""
+        rows = StoredFrame(self.run(self.rows(start, end).filter(condition)))
+        self.opened.append(rows)
+        return self.keyed.plan.frame(step, {self.step: rows.lazy()})
 
     def around(self, known: Known, between: Sequence[pl.LazyFrame] = ()) -> pl.LazyFrame:
         """The rows before a run of parts and those behind it; something else stands between them."""
@@ -90,6 +98,9 @@ def extend(parts: Extension, keyed: Keyed, catalog: Catalog, run: RunFrame, know
         result = run(parts.finished(frame))
     except CannotBeExtended:
         return None
+    finally:
+        for rows in reading.opened:
+            rows.close()
     if result.schema != keyed.plan.frame(keyed.step_of[parts.node]).collect_schema():
         return None
     is_new = found is None or frame is not found[1].frame

@@ -11,6 +11,7 @@ from nectar.dialects.polars.incremental.parts import Parts
 from nectar.dialects.polars.incremental.rows import row_parts
 from nectar.dialects.polars.incremental.separable import Separation
 from nectar.dialects.polars.incremental.touched import touched_parts
+from nectar.dialects.polars.incremental.windows import window_parts
 from nectar.dialects.polars.keying import Keyed
 
 
@@ -36,9 +37,10 @@ class Rules:
         aggregates = self.keyed.plan.steps[self.keyed.step_of[node]].kind == "GroupBy"
         if not isinstance(states, str):
             return states
-        touched = touched_parts(self.keyed, node, self.separation, self.streams, self.exact_floats)
-        if not isinstance(touched, str):
-            return touched
+        for rule in (touched_parts, window_parts):
+            found = rule(self.keyed, node, self.separation, self.streams, self.exact_floats)
+            if not isinstance(found, str):
+                return found
         return states if aggregates else rows
 
 
