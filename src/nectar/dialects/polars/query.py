@@ -299,7 +299,7 @@ def _advanced(query: Query, number: int, rules: Rules, run: Run) -> bool:
 
 def _keep_state(query: Query, parts: Parts, piece: Piece) -> None:
     spans = parts.cut.spans_of(piece.start, piece.end)
-    count = spans[0].count
+    count = max(span.count for span in spans)
     what = f"state of {about(query, parts.node)}, {count} file{'s' if count > 1 else ''}"
     _keep_aside(query, parts.key(piece.start, piece.end), parts.program, piece.frame, what, piece.seconds, spans)
 

@@ -7,6 +7,7 @@ cleaned log of a day, and what is not known of it either is read from its files.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -91,7 +92,7 @@ class _Work:
             if isinstance(piece, Run):
                 frames.append(self._read(piece.what))
                 continue
-            for start, end in _cuts(piece, window):
+            for start, end in _cuts(piece, window, self._parts.cut.seams):
                 new.append(self._computed(start, end))
                 frames.append(new[-1].frame)
         state = frames[0] if len(frames) == 1 else self._run(self._parts.merged(frames))
@@ -156,8 +157,11 @@ def _chain(keyed: Keyed, parts: Parts) -> list[int]:
     return [step for step in sorted(way, reverse=True) if step not in (scan, top) and step <= parts.rows]
 
 
-def _cuts(gap: Gap, window: bool) -> list[tuple[int, int]]:
-    return [(at, at + 1) for at in range(gap.start, gap.end)] if window else [(gap.start, gap.end)]
+def _cuts(gap: Gap, window: bool, seams: Sequence[int]) -> list[tuple[int, int]]:
+    """How a gap is computed: as a whole, or file by file; a state of two streams would be of no use once one grows."""
+    if window:
+        return [(at, at + 1) for at in range(gap.start, gap.end)]
+    return list(itertools.pairwise([gap.start, *(seam for seam in seams if gap.start < seam < gap.end), gap.end]))
 
 
 def _covered(

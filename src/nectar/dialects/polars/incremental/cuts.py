@@ -7,7 +7,7 @@ their files are disjoint. Ranges are computed once for each file, and kept like 
 from __future__ import annotations
 
 import itertools
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,6 +30,7 @@ from nectar.store.read import Result
 Run = Callable[[pl.LazyFrame], pl.DataFrame]
 Keep = Callable[[bytes, bytes, pl.DataFrame, str], None]  # a small result: its key, its program, what it is
 
+_NOTHING: Final = Span(b"", b"", 0)  # of a stream that a run has no file of
 _MOST_FILES: Final = 5_000  # of a stream whose ranges are looked at
 
 
@@ -37,12 +38,14 @@ _MOST_FILES: Final = 5_000  # of a stream whose ranges are looked at
 class Cut:
     """Streams cut together into `count` parts.
 
-    bounds: for each scan the places where its files are cut, beginning with 0. identities, files: of each scan.
+    bounds: for each scan the places where its files are cut, beginning with 0. identities, files: of each scan. seams:
+    where one stream ends and the next begins, if they stand one behind the other.
     """
 
     bounds: Mapping[int, tuple[int, ...]]
     identities: Mapping[int, tuple[Identity, ...]]
     files: Mapping[int, tuple[str, ...]]
+    seams: tuple[int, ...] = ()
 
     @property
     def scans(self) -> tuple[int, ...]:
@@ -79,29 +82,36 @@ class Cut:
         found = []
         for scan, bounds in self.bounds.items():
             run = self.identities[scan][bounds[start] : bounds[end]]
-            found.append(Span(run[0].names[0], run[-1].names[0], len(run)))
+            found.append(Span(run[0].names[0], run[-1].names[0], len(run)) if run else _NOTHING)
         return tuple(found)
 
     def runs_of(self, spans: Sequence[Span]) -> Iterable[tuple[int, int]]:
         """The runs of parts that may have been found with these spans."""
         if len(spans) != len(self.bounds):
             return
-        span, scan = spans[0], self.scans[0]
-        identities, bounds = self.identities[scan], self.bounds[scan]
-        for first in self._places.get(span.first, ()):
-            end = first + span.count
-            begins, ends = bisect_left(bounds, first), bisect_left(bounds, end)
-            whole = bounds[begins] == first and end <= bounds[-1] and bounds[ends] == end
-            if whole and span.last in identities[end - 1].names:
-                yield begins, ends
+        read = [(scan, span) for scan, span in zip(self.scans, spans, strict=True) if span.count]
+        if not read:
+            return
+        scan, span = read[0]
+        last, last_span = read[-1] if self.seams else read[0]
+        for first in self._places[scan].get(span.first, ()):
+            begins = bisect_right(self.bounds[scan], first) - 1
+            for other in [first] if last == scan else self._places[last].get(last_span.first, ()):
+                end = other + last_span.count
+                ends = bisect_left(self.bounds[last], end)
+                if end > self.bounds[last][-1] or last_span.last not in self.identities[last][end - 1].names:
+                    continue
+                if self.bounds[scan][begins] == first and self.bounds[last][ends] == end:
+                    yield begins, ends
 
     @cached_property
-    def _places(self) -> dict[bytes, list[int]]:
-        """Where the files of the leading stream stand, by each of their names."""
-        found: dict[bytes, list[int]] = {}
-        for at, identity in enumerate(self.identities[self.scans[0]]):
-            for name in identity.names:
-                found.setdefault(name, []).append(at)
+    def _places(self) -> dict[int, dict[bytes, list[int]]]:
+        """Where the files of each stream stand, by each of their names."""
+        found: dict[int, dict[bytes, list[int]]] = {scan: {} for scan in self.scans}
+        for scan, identities in self.identities.items():
+            for at, identity in enumerate(identities):
+                for name in identity.names:
+                    found[scan].setdefault(name, []).append(at)
         return found
 
 
@@ -126,9 +136,18 @@ class Streams:
         # Files that came alone do not tell anything: streams of one file each may be the beginning of two that fit.
         return bounds is not None and (len(bounds[0]) > 2 or all(len(self._sources[scan][1]) == 1 for scan in scans))
 
-    def cut(self, scans: Sequence[int], columns: frozenset[Origin]) -> Cut | None:
-        """These streams, cut so that the columns have no value in two parts."""
-        if not columns and len(scans) == 1:
+    def cut(self, scans: Sequence[int], columns: frozenset[Origin], in_turn: bool = False) -> Cut | None:
+        """These streams, cut so that the columns have no value in two parts. in_turn: they stand behind each other."""
+        seams: tuple[int, ...] = ()
+        if in_turn:
+            counts = [len(self._sources[scan][1]) for scan in scans]
+            seams = tuple(itertools.accumulate(counts))[:-1]
+            places = range(sum(counts) + 1)
+            bounds = [
+                tuple(min(max(place - begin, 0), count) for place in places)
+                for begin, count in zip((0, *seams), counts, strict=True)
+            ]
+        elif not columns and len(scans) == 1:
             bounds = [tuple(range(len(self._sources[scans[0]][1]) + 1))]
         else:
             found = self._bounds(columns) if {scan for scan, _ in columns} == set(scans) else None
@@ -139,6 +158,7 @@ class Streams:
             dict(zip(scans, bounds, strict=True)),
             {scan: self._sources[scan][1] for scan in scans},
             {scan: self._sources[scan][0].files for scan in scans},
+            seams,
         )
 
     def sorted_ranges(self, origin: Origin) -> list[Range] | None:

@@ -211,7 +211,9 @@ def touched_parts(
     keys = tuple(map(expression_of, step.body["keys"]))
     if not _are_comparable(keys, keyed.plan.frame(step.inputs[0])):
         return "it groups by values that may be equal without being the same, such as floats"
-    cut = streams.cut(below.scans, below.aligned)
+    if not below.ordered:
+        return "its rows are in no certain order"
+    cut = streams.cut(below.scans, below.aligned, below.in_turn)
     if cut is None:
         return "its streams cannot be cut together"
     ordered = bool(step.body["maintain_order"])
