@@ -19,6 +19,7 @@ from nectar.catalog.service import Catalog, Kept
 from nectar.dialects.polars.incremental.advance import Piece, advance
 from nectar.dialects.polars.incremental.extension import Extension, extend
 from nectar.dialects.polars.incremental.parts import Parts
+from nectar.dialects.polars.incremental.rectangles import Rectangle, extend_rectangle
 from nectar.dialects.polars.incremental.rules import Rules, rules_for
 from nectar.dialects.polars.keying import Keyed, keyed
 from nectar.dialects.polars.plan import Plan, traverser_of
@@ -284,7 +285,9 @@ def _advanced(query: Query, number: int, rules: Rules, run: Run) -> bool:
         _log.debug("%s is computed as a whole: %s", about(query, number), parts)
         return False
     query.parts[number] = parts
-    if isinstance(parts, Extension):
+    if isinstance(parts, Rectangle):
+        advanced = extend_rectangle(parts, query.keyed, query.catalog, run, query.sources())
+    elif isinstance(parts, Extension):
         advanced = extend(parts, query.keyed, query.catalog, run, query.sources())
     else:
         advanced = advance(parts, query.keyed, query.catalog, run, query.sources())

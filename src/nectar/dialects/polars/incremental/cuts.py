@@ -169,6 +169,10 @@ class Streams:
         follows = all(before[1] <= after[0] for before, after in itertools.pairwise(ranges))
         return ranges if follows else None
 
+    def ranges(self, origin: Origin) -> list[Range] | None:
+        """The range of each file of a stream by a column; None if it is not known."""
+        return None if self._run is None else self._ranges_of(origin)
+
     def _bounds(self, columns: frozenset[Origin]) -> list[tuple[int, ...]] | None:
         """Where to cut the streams, in the order of their steps."""
         ranges = [self._ranges_of(origin) for origin in sorted(columns)]

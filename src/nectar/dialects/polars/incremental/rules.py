@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from nectar.catalog.service import Catalog
 from nectar.dialects.polars.incremental.cuts import Keep, Run, Streams
-from nectar.dialects.polars.incremental.groups import state_parts
+from nectar.dialects.polars.incremental.groups import StateParts, state_parts
 from nectar.dialects.polars.incremental.parts import Parts
-from nectar.dialects.polars.incremental.rows import row_parts
+from nectar.dialects.polars.incremental.rectangles import rectangle_of
+from nectar.dialects.polars.incremental.rows import RowParts, row_parts
 from nectar.dialects.polars.incremental.separable import Separation
 from nectar.dialects.polars.incremental.touched import touched_parts
 from nectar.dialects.polars.incremental.windows import window_parts
@@ -20,6 +21,7 @@ class Rules:
     """The rules for one query: they share what was found out about its streams."""
 
     keyed: Keyed
+    catalog: Catalog
     separation: Separation
     streams: Streams
     exact_floats: bool
@@ -32,16 +34,24 @@ class Rules:
             return "it is a source"
         rows = row_parts(self.keyed, node, self.separation, self.streams)
         if not isinstance(rows, str):
-            return rows
+            return self._of_two(rows)
         states = state_parts(self.keyed, node, self.separation, self.streams, self.exact_floats)
         aggregates = self.keyed.plan.steps[self.keyed.step_of[node]].kind == "GroupBy"
         if not isinstance(states, str):
-            return states
+            return self._of_two(states)
         for rule in (touched_parts, window_parts):
             found = rule(self.keyed, node, self.separation, self.streams, self.exact_floats)
             if not isinstance(found, str):
                 return found
         return states if aggregates else rows
+
+    def _of_two(self, parts: RowParts | StateParts) -> Parts:
+        """The same, or as a join of two streams, if that is what is known of it, or nothing is known yet."""
+        rectangle = rectangle_of(parts, self.keyed, self.separation, self.streams)
+        if rectangle is None:
+            return parts
+        entries = self.catalog.inquire([parts.program])[parts.program]
+        return rectangle if not entries or any(rectangle.known(entries)) else parts
 
 
 def rules_for(
@@ -49,4 +59,4 @@ def rules_for(
 ) -> Rules:
     """The rules for a query. run, keep: how to find out more about its streams, and to remember it."""
     streams = Streams(keyed, catalog, run, keep)
-    return Rules(keyed, Separation(keyed, streams.alignable), streams, exact_floats)
+    return Rules(keyed, catalog, Separation(keyed, streams.alignable), streams, exact_floats)

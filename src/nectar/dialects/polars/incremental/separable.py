@@ -35,7 +35,7 @@ class Separable:
 
     scans: the steps that read the streams, which are cut together; the first leads. aligned: columns that have no value
     in two parts. columns: of each column of the result the column of a scan that it is, unchanged; None if not known.
-    in_turn: the streams stand one behind the other (concat), and each part is of one of them. ordered: the order of rows
+    in_turn: the streams stand one behind the other (concat), each part is of one of them. ordered: the order of rows
     over the parts is that over everything.
     """
 
@@ -230,6 +230,13 @@ _RULES: Final[dict[str, Callable[[Step, Separable], Separable | str]]] = {
     "HStack": _with_columns,
     "MapFunction": _map,
 }
+
+
+def is_row_wise(step: Step) -> bool:
+    """Whether a step of one input gives for each row what depends on that row alone."""
+    rule = _RULES.get(step.kind)
+    found = None if rule is None else rule(step, Separable(()))
+    return isinstance(found, Separable) and found.ordered
 
 
 def _named(expressions: Sequence[Any], below: Separable) -> dict[str, Origin | None] | None:
