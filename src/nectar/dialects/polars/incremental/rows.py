@@ -80,7 +80,7 @@ def row_parts(keyed: Keyed, node: int, separation: Separation, streams: Streams)
     plan, number = keyed.plan, keyed.step_of[node]
     closing = _closing(plan, number)
     if closing is None:
-        return f"{plan.steps[number].kind.lower()} needs all rows at once"
+        return _why_whole(plan.steps[number])
     below = number
     for _ in range(closing):
         (below,) = plan.steps[below].inputs
@@ -112,6 +112,15 @@ def _closing(plan: Plan, number: int) -> int | None:
         below = plan.steps[step.inputs[0]]
         return 2 if below.kind == "Sort" and _is_plain_sort(below) else 1
     return 0
+
+
+def _why_whole(step: Step) -> str:
+    """Why a last step cannot be done over parts and again over what they gave."""
+    if step.kind == "Slice":
+        return "which rows a slice from the middle takes depends on how many stand before it"
+    if step.kind == "Distinct" and step.body["options"]["keep_strategy"] == "None":
+        return "a row that has no duplicate in its part may have one in another, and parts do not keep those they drop"
+    return f"{step.kind.lower()} needs all rows at once"
 
 
 def _row_index(step: Step) -> str | None:
