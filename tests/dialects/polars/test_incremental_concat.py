@@ -213,9 +213,18 @@ def test_numbers_of_rows(streams, offset, made):
     checked(lambda: days.scan().filter(pl.col("w") > 10).with_row_index("n", offset).filter(pl.col("n") % 2 == 0))
 
 
+EVENTS = ["come", "come", "go", "rewrite", "run", "run", "evict"]
+
+
+def evict(every_other):
+    """Half of what is kept is gone."""
+    catalog = session.current().catalog
+    keys = [entry.key for entry in catalog.index.entries()]
+    catalog.index.evict(keys[every_other::2], catalog.clock.now() + 10**6)
+
+
 @settings(deadline=None)
-@given(history=st.lists(st.tuples(st.sampled_from(["come", "come", "go", "rewrite", "run", "run"]), st.integers(0, 2)),
-                        min_size=3, max_size=10),
+@given(history=st.lists(st.tuples(st.sampled_from(EVENTS), st.integers(0, 2)), min_size=3, max_size=10),
        rows=st.booleans(), seed=st.integers(0, 10**6))  # fmt: skip
 def test_any_history(tmp_path_factory, history, rows, seed):
     folder = tmp_path_factory.mktemp("history")
@@ -230,5 +239,7 @@ def test_any_history(tmp_path_factory, history, rows, seed):
         for event, at in [*history, ("run", 0)]:
             if event == "run":
                 checked(query)
+            elif event == "evict":
+                evict(at % 2)
             elif event == "come" or len(list(streams[at].folder.iterdir())) > 1:
                 getattr(streams[at], event)()

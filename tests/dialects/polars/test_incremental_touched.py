@@ -13,6 +13,7 @@ from polars.testing import assert_frame_equal
 import nectar
 from nectar import session
 from nectar.dialects.polars import query as query_module
+from nectar.dialects.polars.incremental import extension
 
 GIVEN = {"k": pl.String, "n": pl.Int64, "first": pl.Int64}
 CALLS = os.path.join(tempfile.mkdtemp(), "calls")  # a list would be a value that the function depends on
@@ -213,6 +214,7 @@ AGGREGATES = {
         lambda values: values.sort().head(1), return_dtype=pl.Int64, returns_scalar=True),
     "function of values": pl.col("v").map_elements(lambda value: value % 7, return_dtype=pl.Int64).sum(),
     "expression": (pl.col("v").median() * pl.len()).alias("x"), "gathered": pl.col("v").get(0),
+    "all columns": pl.all().sort().head(2),
 }  # fmt: skip
 NOT_LOCAL = {
     "over others": pl.col("v").sum().over("k").first(), "drawn": pl.col("v").shuffle(seed=1),
@@ -244,6 +246,18 @@ def test_aggregates_that_may_look_at_other_groups(tmp_path, name, extended):
             continue  # not allowed in groups by this version of Polars
         checked(query)
     assert extended() == []
+
+
+def test_files_of_before_are_read_for_touched_groups_only(tmp_path, monkeypatch):
+    read = []
+    before = extension.Reading.rows
+    monkeypatch.setattr(extension.Reading, "rows", lambda self, *run: read.append(run) or before(self, *run))
+    files = Files(tmp_path / "files")
+    for keys in ["adz", "bx", "cb"]:  # ranges that overlap: otherwise no group is in two files
+        files.come(*keys)
+        checked(lambda: files.scan().group_by("k").agg(pl.col("v").median()))
+    new_alone, with_old = [(1, 2)] * 2, [(2, 3), (0, 2), (2, 3)]
+    assert read == [*new_alone, *with_old], "for new groups nothing of before is read"
 
 
 def test_most_groups_touched_means_the_whole(tmp_path, extended):
@@ -307,8 +321,18 @@ def test_a_function_that_fails_fails_as_without_nectar(tmp_path):
     assert errors[0] == errors[1]
 
 
+EVENTS = ["come", "come", "go", "rewrite", "run", "run", "evict"]
+
+
+def evict(every_other):
+    """Half of what is kept is gone."""
+    catalog = session.current().catalog
+    keys = [entry.key for entry in catalog.index.entries()]
+    catalog.index.evict(keys[every_other::2], catalog.clock.now() + 10**6)
+
+
 @settings(deadline=None)
-@given(history=st.lists(st.sampled_from(["come", "come", "go", "rewrite", "run", "run"]), min_size=3, max_size=9),
+@given(history=st.lists(st.sampled_from(EVENTS), min_size=3, max_size=9),
        which=st.sampled_from(["summary", *sorted(AGGREGATES)]), seed=st.integers(0, 99))  # fmt: skip
 def test_any_history(tmp_path_factory, history, which, seed):
     draw = random.Random(seed)
@@ -326,6 +350,8 @@ def test_any_history(tmp_path_factory, history, which, seed):
         for event in [*history, "run"]:
             if event == "run":
                 checked(query, order)
+            elif event == "evict":
+                evict(draw.randrange(2))
             elif event == "go":
                 if len(list(files.folder.iterdir())) > 1:
                     files.go()
