@@ -63,9 +63,9 @@ def read(monkeypatch):
     found = []
     before = parts_module.segment
 
-    def segment(plan, scan, files):
+    def segment(plan, scan, files, **options):
         found.append(len(files))
-        return before(plan, scan, files)
+        return before(plan, scan, files, **options)
 
     monkeypatch.setattr(parts_module, "segment", segment)
     return lambda: [found.pop(0) for _ in range(len(found))]

@@ -17,9 +17,11 @@ import polars as pl
 
 from nectar.catalog.service import Catalog, Kept
 from nectar.dialects.polars.incremental.advance import Piece, advance
+from nectar.dialects.polars.incremental.extension import Extension, extend
 from nectar.dialects.polars.incremental.extents import files_of_lines
 from nectar.dialects.polars.incremental.parts import Parts
 from nectar.dialects.polars.incremental.rates import remember as remember_rates
+from nectar.dialects.polars.incremental.rectangles import Rectangle, extend_rectangle
 from nectar.dialects.polars.incremental.rules import Rules, rules_for, rules_for_one_stream
 from nectar.dialects.polars.keying import Keyed, keyed
 from nectar.dialects.polars.plan import Plan, traverser_of
@@ -53,7 +55,7 @@ class Query:
     reservation: Reservation | None = None
     growing: frozenset[int] = frozenset()  # nodes that were asked for before, over other files
     advanced: dict[int, list[Entry]] = field(default_factory=dict)  # those made from parts, and which were known
-    parts: dict[int, Parts] = field(default_factory=dict)  # how those are made
+    parts: dict[int, Parts] = field(default_factory=dict)  # how nodes are, or could be, made from parts
 
     @property
     def root(self) -> Node:
@@ -305,7 +307,12 @@ def _advanced(query: Query, number: int, rules: Rules, run: Run) -> bool:
         _log.debug("%s is computed as a whole: %s", about(query, number), parts)
         return False
     query.parts[number] = parts
-    advanced = advance(parts, query.keyed, query.catalog, run, query.sources())
+    if isinstance(parts, Rectangle):
+        advanced = extend_rectangle(parts, query.keyed, query.catalog, run, query.sources())
+    elif isinstance(parts, Extension):
+        advanced = extend(parts, query.keyed, query.catalog, run, query.sources())
+    else:
+        advanced = advance(parts, query.keyed, query.catalog, run, query.sources())
     if advanced is None:
         return False
     query.known[number] = StoredFrame(advanced.frame)
@@ -318,7 +325,7 @@ def _advanced(query: Query, number: int, rules: Rules, run: Run) -> bool:
 
 def _keep_state(query: Query, parts: Parts, piece: Piece) -> None:
     spans = parts.cut.spans_of(piece.start, piece.end)
-    count = spans[0].count
+    count = max(span.count for span in spans)
     what = f"state of {about(query, parts.node)}, {count} file{'s' if count > 1 else ''}"
     key = parts.key(piece.start, piece.end)
     _keep_aside(query, key, parts.program, piece.frame, what, piece.seconds, spans, piece)
@@ -395,7 +402,7 @@ def keep(query: Query, number: int, frame: pl.DataFrame, seconds: float, part: P
 def _spans(query: Query, number: int) -> tuple[Span, ...]:
     """How a result is found again as a part of a larger one; empty if it cannot be."""
     exact = query.session.settings.exact_floats
-    parts = query.parts.get(number) or rules_for_one_stream(query.keyed, query.catalog, exact).rows_of(number)
+    parts = query.parts.get(number) or rules_for_one_stream(query.keyed, query.catalog, exact).results_of(number)
     return () if isinstance(parts, str) or parts.are_states else parts.cut.spans_of(0, parts.cut.count)
 
 

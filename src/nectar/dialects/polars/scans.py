@@ -76,8 +76,11 @@ def scan_source(step: Step, files: tuple[str, ...], resolved: Mapping[str, pl.Da
     return Source(digest_of(_encode(["scan", kind, inner, arguments, schema, shown])), files)
 
 
-def segment(plan: Plan, number: int, files: Sequence[str]) -> pl.LazyFrame | None:
-    """The scan of some files of a stream, read as they are read within it; None if they cannot be read alone."""
+def segment(plan: Plan, number: int, files: Sequence[str], without_rows: bool = False) -> pl.LazyFrame | None:
+    """The scan of some files of a stream, read as they are read within it; None if they cannot be read alone.
+
+    without_rows: it gives none of their rows.
+    """
     step = plan.steps[number]
     (kind, options), *_ = step.body["scan_type"].items()
     arguments = step.body["unified_scan_args"]
@@ -90,11 +93,12 @@ def segment(plan: Plan, number: int, files: Sequence[str]) -> pl.LazyFrame | Non
     inner = dict(options.get("options", options))
     if "schema" in inner:
         inner["schema"] = pinned
+    none = {"pre_slice": {"Positive": {"offset": 0, "len": 0}}} if without_rows else {}
     body = {
         **step.body,
         "scan_type": {kind: {**options, "options": inner} if "options" in options else inner},
         "sources": {"Paths": [{"inner": file} for file in files]},
-        "unified_scan_args": {**arguments, "glob": False},
+        "unified_scan_args": {**arguments, "glob": False, **none},
     }
     frame = plan.with_step(step.kind, body)
     return frame if frame.collect_schema() == schema else None

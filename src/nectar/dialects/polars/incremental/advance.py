@@ -9,6 +9,7 @@ it moves like a window, those of neighbours of equal size (rewrite/doubling.py),
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -121,16 +122,18 @@ class _Work:
         return not covering.known and (self._parts.cut.count == 1 or _in_vain(self._parts.cut, entries))
 
     def _states(self, covering: Covering, entries: Sequence[Entry]) -> Advanced:
-        grows = _grows(self._parts.cut, entries)
+        cut = self._parts.cut
+        # Of streams that stand behind each other, each grows at its end: states of everything would be of no use.
+        grows = not cut.seams and _grows(cut, entries)
         # States are known, but of streams with another beginning: it moves. States of single files outlive that.
-        moves = bool(entries) and not grows
+        moves = bool(entries) and not grows and not cut.seams
         at_hand: list[Piece] = []
         for piece in covering.pieces:
             if isinstance(piece, Run):
                 frame = self._read(piece.what)
                 at_hand.append(Piece(piece.start, piece.end, frame, piece.what.seconds, piece.what))
             else:
-                at_hand += [self._computed(start, end) for start, end in _cuts(piece, moves)]
+                at_hand += [self._computed(start, end) for start, end in _cuts(piece, moves, cut.seams)]
         new = [piece for piece in at_hand if piece.known is None]
         merged: list[Piece] = []
         if moves:
@@ -140,7 +143,7 @@ class _Work:
             if grows:
                 # The next growth merges two states. What was the state of everything is for histories that branch.
                 supersedes = tuple(run.what for run in covering.known if run.start == 0)
-                merged.append(replace(whole, supersedes=supersedes, outgrown=_outgrown(self._parts.cut, entries)))
+                merged.append(replace(whole, supersedes=supersedes, outgrown=_outgrown(cut, entries)))
             at_hand = [whole]
         return Advanced(self._run(self._parts.finished(at_hand[0].frame)), self._used, new, merged)
 
@@ -257,11 +260,14 @@ def _outgrown(cut: Cut, entries: Sequence[Entry]) -> tuple[Entry, ...]:
     return tuple(heads[length] for length in sorted(outgrown(heads, cut.count)))
 
 
-def _cuts(gap: Gap, moves: bool) -> list[tuple[int, int]]:
-    """The runs for which a gap gets states: one by one if the stream moves, unless they are too many."""
+def _cuts(gap: Gap, moves: bool, seams: Sequence[int]) -> list[tuple[int, int]]:
+    """The runs for which a gap gets states: one by one if the stream moves, unless they are too many.
+
+    A state of two streams would be of no use once the first of them grows.
+    """
     length = gap.end - gap.start
-    step = -(-length // _MOST_NEW_STATES) if moves else length
-    return [(at, min(at + step, gap.end)) for at in range(gap.start, gap.end, step)]
+    places = range(gap.start, gap.end, -(-length // _MOST_NEW_STATES)) if moves else seams
+    return list(itertools.pairwise([gap.start, *(at for at in places if gap.start < at < gap.end), gap.end]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ like any other result.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+import itertools
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,8 +33,9 @@ from nectar.store.read import Result
 Run = Callable[[pl.LazyFrame], pl.DataFrame]
 Keep = Callable[[bytes, bytes, pl.DataFrame, str], None]  # a small result: its key, its program, what it is
 
-Ranges = dict[bytes, tuple[Any, Any, int]]  # the smallest and the largest value, and how many are null, by name
+Facts = tuple[Any, Any, int, bool]  # the smallest and the largest value, how many are null, and whether they are sorted
 
+_NOTHING: Final = Span(b"", b"", 0)  # of a stream that a run has no file of
 _MOST_FILES: Final = 5_000  # of a stream whose ranges are looked at
 
 
@@ -42,12 +44,14 @@ class Cut:
     """Streams cut together into `count` parts.
 
     bounds: for each scan the places where its extents are cut, beginning with 0. extents: of each scan. copies: what
-    extents are read from that are no files.
+    extents are read from that are no files. seams: where one stream ends and the next begins, if they stand one behind
+    the other.
     """
 
     bounds: Mapping[int, tuple[int, ...]]
     extents: Mapping[int, tuple[Extent, ...]]
     copies: Copies
+    seams: tuple[int, ...] = ()
 
     @property
     def scans(self) -> tuple[int, ...]:
@@ -74,17 +78,23 @@ class Cut:
     def spans_of(self, start: int, end: int) -> tuple[Span, ...]:
         """How a run of parts is found again: for each stream its first and last name, and how many there are."""
         found = self.names_of(start, end).values()
-        return tuple(Span(names[0], names[-1], len(names)) for names in found)
+        return tuple(Span(names[0], names[-1], len(names)) if names else _NOTHING for names in found)
 
     def runs_of(self, spans: Sequence[Span]) -> Iterable[tuple[int, int]]:
         """The runs of parts that may have been found with these spans."""
         if len(spans) != len(self.bounds):
             return
-        bounds = self.bounds[self.scans[0]]
-        for first, last in self._places.runs_of(spans[0]):
-            begins, ends = bisect_left(bounds, first), bisect_left(bounds, last)
-            if last <= bounds[-1] and bounds[begins] == first and bounds[ends] == last:
-                yield begins, ends
+        read = [(scan, span) for scan, span in zip(self.scans, spans, strict=True) if span.count]
+        if not read:
+            return
+        scan, span = read[0]
+        last, last_span = read[-1] if self.seams else read[0]
+        for first, end in self._places[scan].runs_of(span):
+            begins = bisect_right(self.bounds[scan], first) - 1
+            for _, ended in [(first, end)] if last == scan else self._places[last].runs_of(last_span):
+                ends = bisect_left(self.bounds[last], ended)
+                if self.bounds[scan][begins] == first and self.bounds[last][ends] == ended:
+                    yield begins, ends
 
     @property
     def is_of_files(self) -> bool:
@@ -116,8 +126,8 @@ class Cut:
         return found
 
     @cached_property
-    def _places(self) -> Places:
-        return Places(self.extents[self.scans[0]])
+    def _places(self) -> dict[int, Places]:
+        return {scan: Places(extents) for scan, extents in self.extents.items()}
 
 
 class Streams:
@@ -135,7 +145,7 @@ class Streams:
         self._run = run
         self._keep = keep
         self._sources = {number: (source, identities) for number, source, identities in keyed.sources}
-        self._ranges: dict[Origin, list[Range] | None] = {}
+        self._facts: dict[Origin, dict[bytes, Facts]] = {}
 
     def alignable(self, columns: frozenset[Origin]) -> bool:
         """Whether streams can be cut so that these columns have no value in two parts."""
@@ -156,16 +166,31 @@ class Streams:
     def _is_columnar(self, scan: int) -> bool:
         return bool({"Parquet", "Ipc"} & set(self._keyed.plan.steps[scan].body["scan_type"]))
 
-    def cut(self, scans: Sequence[int], columns: frozenset[Origin]) -> Cut | None:
-        """These streams, cut so that the columns have no value in two parts."""
-        if not columns and len(scans) == 1:
+    def cut(self, scans: Sequence[int], columns: frozenset[Origin], in_turn: bool = False) -> Cut | None:
+        """These streams, cut so that the columns have no value in two parts. in_turn: they stand behind each other."""
+        seams: tuple[int, ...] = ()
+        if in_turn:
+            counts = [len(self._extents(scan)) for scan in scans]
+            seams = tuple(itertools.accumulate(counts))[:-1]
+            places = range(sum(counts) + 1)
+            bounds = [
+                tuple(min(max(place - begin, 0), count) for place in places)
+                for begin, count in zip((0, *seams), counts, strict=True)
+            ]
+        elif not columns and len(scans) == 1:
             bounds = [tuple(range(len(self._extents(scans[0])) + 1))]
         else:
             found = self._bounds(columns) if {scan for scan, _ in columns} == set(scans) else None
             if found is None:
                 return None
             bounds = [found[sorted(scans).index(scan)] for scan in scans]
-        return Cut(dict(zip(scans, bounds, strict=True)), {scan: self._extents(scan) for scan in scans}, self._copies)
+        extents = {scan: self._extents(scan) for scan in scans}
+        return Cut(dict(zip(scans, bounds, strict=True)), extents, self._copies, seams)
+
+    def uncut(self, scans: Sequence[int]) -> Cut:
+        """These streams as one part."""
+        extents = {scan: self._extents(scan) for scan in scans}
+        return Cut({scan: (0, len(each)) for scan, each in extents.items()}, extents, self._copies)
 
     def _extents(self, scan: int) -> tuple[Extent, ...]:
         if scan not in self._cut:
@@ -173,70 +198,87 @@ class Streams:
             self._cut[scan] = extents_of(self._keyed.plan, scan, source.files, identities, self._growth)
         return self._cut[scan]
 
+    def sorted_ranges(self, origin: Origin) -> list[Range] | None:
+        """The range of each extent of a stream that is sorted by a column; None if it is not."""
+        facts = self._facts_of(origin, range(len(self._extents(origin[0]))))
+        if facts is None or not all(fact[3] for fact in facts):
+            return None
+        follows = all(before[1] <= after[0] for before, after in itertools.pairwise(facts))
+        return [fact[:2] for fact in facts] if follows else None
+
+    def ranges(self, origin: Origin) -> list[Range] | None:
+        """The range of each extent of a stream by a column; None if one has nulls, which are in no order."""
+        facts = self._facts_of(origin, range(len(self._extents(origin[0]))))
+        return None if facts is None else [fact[:2] for fact in facts]
+
     def _bounds(self, columns: frozenset[Origin]) -> list[tuple[int, ...]] | None:
         """Where to cut the streams, in the order of their steps."""
-        ranges = [self._ranges_of(origin) for origin in sorted(columns)]
-        found = [each for each in ranges if each is not None]
         try:
+            if not all(map(self._may_separate, columns)):
+                return None
+            ranges = [self.ranges(origin) for origin in sorted(columns)]
+            found = [each for each in ranges if each is not None]
             return cut_together(found) if found and len(found) == len(ranges) else None
         except TypeError:  # values of different types
             return None
 
-    def _ranges_of(self, origin: Origin) -> list[Range] | None:
-        if origin not in self._ranges:
-            try:
-                self._ranges[origin] = self._looked_up(*origin)
-            except (EnvironmentFailure, pl.exceptions.PolarsError):
-                self._ranges[origin] = None
-        return self._ranges[origin]
+    def _may_separate(self, origin: Origin) -> bool:
+        """Whether a stream can be cut by a column, as far as those extents tell that were looked at, or two of them."""
+        extents = self._extents(origin[0])
+        if len(extents) == 1:
+            return True
+        known = self._known_facts(origin)
+        told = [at for at, extent in enumerate(extents) if _known_name(extent, known) in known]
+        facts = self._facts_of(origin, told if len(told) > 1 else [0, len(extents) - 1])
+        return facts is not None and len(cut_together([[fact[:2] for fact in facts]])[0]) > 2
 
-    def _looked_up(self, scan: int, column: str) -> list[Range] | None:
-        """The range of each extent; None if they say nothing: they overlap, or one has nulls, which are in no order.
-
-        Few extents are looked at to find that they overlap; only if they do not are all looked at.
-        """
+    def _facts_of(self, origin: Origin, wanted: Sequence[int]) -> list[Facts] | None:
+        """What is known of these extents, or found out now; None if it says nothing."""
+        scan, column = origin
         extents = self._extents(scan)
-        schema = self._keyed.plan.schema(scan)
-        if len(extents) > _MOST_FILES or not _is_ordered(schema[column]):
+        if len(extents) > _MOST_FILES or not _is_ordered(self._keyed.plan.schema(scan)[column]):
             return None
-        table = digest_of(joined("ranges", self._keyed.program.nodes[self._keyed.node_of[scan]].program, column))
-        known = self._known_ranges(table)
+        known = self._known_facts(origin)
         names = [_known_name(extent, known) for extent in extents]
-        told = [at for at, name in enumerate(names) if name in known]
-        probes = [] if len(told) > 1 else [0, len(extents) - 1]
-        for wanted in (probes, range(len(extents))):
-            if not self._add_ranges(scan, column, [at for at in wanted if names[at] not in known], names, known, table):
-                return None
-            found = [known[name] for name in names if name in known]
-            if any(nulls or smallest is None for smallest, _, nulls in found):
-                return None
-            if len(found) > 1 and len(cut_together([[each[:2] for each in found]])[0]) == 2:
-                return None
-        return [known[name][:2] for name in names]
+        try:
+            complete = self._find_out(origin, [at for at in wanted if names[at] not in known], names)
+        except (EnvironmentFailure, pl.exceptions.PolarsError):
+            return None
+        facts = [known[names[at]] for at in wanted] if complete else []
+        return None if not complete or any(fact[2] or fact[0] is None for fact in facts) else facts
 
-    def _add_ranges(
-        self, scan: int, column: str, missing: Sequence[int], names: Sequence[bytes], known: Ranges, table: bytes
-    ) -> bool:
-        """Whether the ranges of these extents are known now."""
-        frames = [self._computed(scan, column, at) for at in missing]
+    def _find_out(self, origin: Origin, missing: Sequence[int], names: Sequence[bytes]) -> bool:
+        """Whether these extents are known now."""
+        frames = [self._computed(*origin, at) for at in missing]
         new = [frame for frame in frames if frame is not None]
         if len(new) < len(missing):
             return False
+        known = self._known_facts(origin)
         known |= {names[at]: frame.row(0) for at, frame in zip(missing, new, strict=True)}
         if new and self._keep is not None:
             # One table for all files, so that finding what is known does not take longer with each that comes.
             others = [name for name in known if name not in set(names)][-_MOST_FILES:]
             rows = [(name, *known[name]) for name in dict.fromkeys([*others, *names]) if name in known]
-            self._keep(table, table, _as_table(rows, new[0].schema), f"ranges of {column}")
+            table = self._table(origin)
+            self._keep(table, table, _as_table(rows, new[0].schema), f"ranges of {origin[1]}")
         return True
 
-    def _known_ranges(self, table: bytes) -> Ranges:
-        """The ranges of files that were looked at before, by the names of the files."""
-        (answer,) = self._catalog.lookup([table], [table])
-        opened = None if answer.entry is None else self._catalog.open(answer.entry)
-        if not isinstance(opened, Result):
-            return {}
-        return {name: (smallest, largest, nulls) for name, smallest, largest, nulls in opened.to_polars().iter_rows()}
+    def _known_facts(self, origin: Origin) -> dict[bytes, Facts]:
+        """What is known of files that were looked at before, by the names of the files."""
+        if origin not in self._facts:
+            table = self._table(origin)
+            (answer,) = self._catalog.lookup([table], [table])
+            try:
+                opened = None if answer.entry is None else self._catalog.open(answer.entry)
+            except EnvironmentFailure:
+                opened = None
+            rows = opened.to_polars().iter_rows() if isinstance(opened, Result) else ()
+            self._facts[origin] = {row[0]: row[1:] for row in rows}
+        return self._facts[origin]
+
+    def _table(self, origin: Origin) -> bytes:
+        read = self._keyed.program.nodes[self._keyed.node_of[origin[0]]].program
+        return digest_of(joined("ranges and order", read, origin[1]))
 
     def _computed(self, scan: int, column: str, at: int) -> pl.DataFrame | None:
         extent = self._extents(scan)[at]
@@ -246,7 +288,8 @@ class Streams:
         if rows is None or self._run is None:
             return None
         values = pl.col(column)
-        return self._run(rows.select(smallest=values.min(), largest=values.max(), nulls=values.null_count()))
+        facts = {"smallest": values.min(), "largest": values.max(), "nulls": values.null_count()}
+        return self._run(rows.select(**facts, sorted=values.is_sorted()))
 
 
 def _known_name(extent: Extent, known: Mapping[bytes, Any]) -> bytes:

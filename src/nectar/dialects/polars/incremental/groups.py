@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from nectar.dialects.polars.aggregates import LAYOUT, States, expression_of, taken_apart
+from nectar.dialects.polars.behaviour import depends_on
 from nectar.dialects.polars.elementwise import is_elementwise
 from nectar.dialects.polars.incremental.cuts import Cut, Streams
 from nectar.dialects.polars.incremental.parts import Sources, scans_of
@@ -82,8 +83,15 @@ def state_parts(
     below = separation.of(step.inputs[0])
     if isinstance(below, str):
         return below
-    cut = streams.cut(below.scans, below.aligned)
+    if not below.ordered and _depends_on_order(step):
+        return "its rows are in no certain order, and it depends on their order"
+    cut = streams.cut(below.scans, below.aligned, below.in_turn)
     return "its streams cannot be cut together" if cut is None else _taken_apart(keyed, node, step, cut, exact_floats)
+
+
+def _depends_on_order(step: Step) -> bool:
+    grouped = step.kind == "GroupBy"
+    return (grouped and bool(step.body["maintain_order"])) or depends_on(step.body["aggs" if grouped else "expr"])[0]
 
 
 def _not_grouped(step: Step) -> str:

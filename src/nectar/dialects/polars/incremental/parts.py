@@ -54,7 +54,8 @@ def scans_of(plan: Plan, cut: Cut, start: int, end: int) -> dict[int, pl.LazyFra
     """Sources that read a run of parts of the streams; None if their files cannot be read alone."""
     found: dict[int, pl.LazyFrame] = {}
     for scan in cut.scans:
-        frame = segment(plan, scan, cut.files_of(scan, start, end))
+        files = cut.files_of(scan, start, end)
+        frame = segment(plan, scan, files or [cut.extents[scan][0].path], without_rows=not files)
         if frame is None:
             return None
         found[scan] = frame

@@ -65,6 +65,9 @@ class RowParts:
         together = pl.concat(parts) if len(parts) > 1 else parts[0]
         if not self.closing:
             return together.lazy()
+        numbers = _row_index(self.keyed.plan.steps[self.step])
+        if numbers is not None:  # rows are numbered anew
+            together = together.drop(numbers)
         return self.keyed.plan.frame(self.step, {self.rows: StoredFrame(together).lazy()})
 
     def finished(self, part: pl.DataFrame) -> pl.LazyFrame:
@@ -77,16 +80,18 @@ def row_parts(keyed: Keyed, node: int, separation: Separation, streams: Streams)
     plan, number = keyed.plan, keyed.step_of[node]
     closing = _closing(plan, number)
     if closing is None:
-        return f"{plan.steps[number].kind.lower()} needs all rows at once"
+        return _why_whole(plan.steps[number])
     below = number
     for _ in range(closing):
         (below,) = plan.steps[below].inputs
     found = separation.of(below)
     if isinstance(found, str):
         return found
+    if not found.ordered:
+        return "rows of parts, one after the other, would stand in another order"
     if plan.steps[number].kind == "Scan":
         return "it is a scan"
-    cut = streams.cut(found.scans, found.aligned)
+    cut = streams.cut(found.scans, found.aligned, found.in_turn)
     return "its streams cannot be cut together" if cut is None else RowParts(keyed, node, cut, closing)
 
 
@@ -99,12 +104,29 @@ def _closing(plan: Plan, number: int) -> int | None:
         options = step.body["options"]
         plain = all(map(is_elementwise, options["subset"] or ()))
         return 1 if plain and options["keep_strategy"] in _KEPT_OF_DUPLICATES else None
+    if _row_index(step) is not None:
+        return 1
     if step.kind == "Slice":
         if not _is_from_an_end(step):
             return None
         below = plan.steps[step.inputs[0]]
         return 2 if below.kind == "Sort" and _is_plain_sort(below) else 1
     return 0
+
+
+def _why_whole(step: Step) -> str:
+    """Why a last step cannot be done over parts and again over what they gave."""
+    if step.kind == "Slice":
+        return "which rows a slice from the middle takes depends on how many stand before it"
+    if step.kind == "Distinct" and step.body["options"]["keep_strategy"] == "None":
+        return "a row that has no duplicate in its part may have one in another, and parts do not keep those they drop"
+    return f"{step.kind.lower()} needs all rows at once"
+
+
+def _row_index(step: Step) -> str | None:
+    """The column of numbers that a step adds; None if it adds none."""
+    function = step.body["function"] if step.kind == "MapFunction" else None
+    return str(function["RowIndex"]["name"]) if isinstance(function, dict) and "RowIndex" in function else None
 
 
 def _is_plain_sort(step: Step) -> bool:

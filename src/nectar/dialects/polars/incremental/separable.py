@@ -35,11 +35,15 @@ class Separable:
 
     scans: the steps that read the streams, which are cut together; the first leads. aligned: columns that have no value
     in two parts. columns: of each column of the result the column of a scan that it is, unchanged; None if not known.
+    in_turn: the streams stand one behind the other (concat), each part is of one of them. ordered: the order of rows
+    over the parts is that over everything.
     """
 
     scans: tuple[int, ...]
     aligned: frozenset[Origin] = frozenset()
     columns: Mapping[str, Origin | None] | None = None
+    in_turn: bool = False
+    ordered: bool = True
 
 
 class Separation:
@@ -69,6 +73,8 @@ class Separation:
             return self._scan(number)
         if step.kind == "Join":
             return self._join(number, step)
+        if step.kind == "Union":
+            return self._union(step)
         below = self._found[step.inputs[0]] if step.inputs else "it is in memory"
         if isinstance(below, str):
             return below
@@ -86,6 +92,22 @@ class Separation:
             return Separable((number,))
         names = self._plan.schema(number).names()
         return Separable((number,), columns={name: (number, name) for name in names})
+
+    # streams one behind the other
+
+    def _union(self, step: Step) -> Separable | str:
+        inputs: list[Separable] = []
+        for each in step.inputs:
+            found = self._found[each]
+            if isinstance(found, str):
+                return found
+            if len(found.scans) > 1 and not found.in_turn:
+                return "streams that are cut together are concatenated with others"
+            inputs.append(found)
+        scans = tuple(scan for each in inputs for scan in each.scans)
+        if len(set(scans)) < len(scans):
+            return "it reads one stream in several places"
+        return Separable(scans, in_turn=len(scans) > 1, ordered=all(each.ordered for each in inputs))
 
     # groups
 
@@ -125,7 +147,7 @@ class Separation:
 
     def _cut_together(self, step: Step, left: Separable, right: Separable) -> Separable | None:
         arguments = step.body["options"]["args"]
-        if arguments["how"] not in _BOTH_ARE_CUT or arguments["nulls_equal"]:
+        if arguments["how"] not in _BOTH_ARE_CUT or arguments["nulls_equal"] or left.in_turn or right.in_turn:
             return None
         on = step.body["condition"]["Equi"]
         for mine, other in zip(on["left_on"], on["right_on"], strict=True):
@@ -204,6 +226,8 @@ def _with_columns(step: Step, below: Separable) -> Separable | str:
 def _map(step: Step, below: Separable) -> Separable | str:
     function = step.body["function"]
     name = next(iter(function)) if isinstance(function, dict) else str(function)
+    if name == "Unpivot":  # the columns of one batch of rows, then those of the next: whichever batches there are
+        return replace(below, columns=None, ordered=False)
     return replace(below, columns=None) if name in _MAPS else f"{name.lower()} below it is not computed row by row"
 
 
@@ -213,6 +237,13 @@ _RULES: Final[dict[str, Callable[[Step, Separable], Separable | str]]] = {
     "HStack": _with_columns,
     "MapFunction": _map,
 }
+
+
+def is_row_wise(step: Step) -> bool:
+    """Whether a step of one input gives for each row what depends on that row alone."""
+    rule = _RULES.get(step.kind)
+    found = None if rule is None else rule(step, Separable(()))
+    return isinstance(found, Separable) and found.ordered
 
 
 def _named(expressions: Sequence[Any], below: Separable) -> dict[str, Origin | None] | None:
