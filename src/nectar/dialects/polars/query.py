@@ -310,10 +310,11 @@ def _keep_aside(
 
     def write() -> None:
         if not query.catalog.worth_keeping(seconds, size) and not _changed(query):
-            query.catalog.keep(
+            answer = query.catalog.keep(
                 key, program, frame, table=True, seconds=seconds, spans=spans, about=what, made=query.began
             )
-            _watch(query)
+            if isinstance(answer, Kept):
+                _watch(query)
 
     query.session.keeper.submit(write, size)
 
@@ -352,7 +353,6 @@ def keep(query: Query, number: int, frame: pl.DataFrame, seconds: float, part: P
                 made=query.began, replaces=query.session.settings.refresh, spans=_spans(query, number),
             )  # fmt: skip
             kept = isinstance(answer, Kept)
-            _watch(query)
             part.keeping = "kept" if isinstance(answer, Kept) else f"not kept: {answer.reason}"
             if isinstance(answer, Kept):
                 query.session.totals.count_kept(answer.entry.size)
@@ -361,6 +361,8 @@ def keep(query: Query, number: int, frame: pl.DataFrame, seconds: float, part: P
             if reservation is not None:
                 reservations = query.session.reservations
                 reservations.done(reservation) if kept else reservations.give_back(reservation)
+        if kept:
+            _watch(query)  # when nobody waits any more: a file may have to be read
 
     query.session.keeper.submit(write, size)
 
