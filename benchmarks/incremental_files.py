@@ -18,7 +18,8 @@ from pathlib import Path
 from statistics import median
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[0] = str(ROOT)  # not this folder: nobody shall take a file in it for a library
+if __name__ == "__main__":
+    sys.path[0] = str(ROOT)  # not this folder: nobody shall take a file in it for a library
 
 import polars as pl  # noqa: E402 - found by way of the line above
 

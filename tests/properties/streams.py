@@ -8,7 +8,6 @@ whatever order, so that only variances are compared within a bound.
 from __future__ import annotations
 
 import datetime
-import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -81,7 +80,10 @@ class Stream:
         return rows(self.form, 100 * self._made, count, self._random)
 
     def _write(self, path: Path, empty: bool = False) -> None:
-        getattr(self._rows(empty), f"write_{self.form}")(path)
+        # Never in place: Polars maps files into memory, and a mapped file that is truncated ends the process.
+        aside = self.folder.parent / f"{self.folder.name}-aside"
+        getattr(self._rows(empty), f"write_{self.form}")(aside)
+        aside.replace(path)
 
     # what may happen
 
@@ -126,9 +128,10 @@ class Stream:
     def truncate(self) -> None:
         """The last line of a file of lines is cut off, and others come after what is left."""
         if self.form in GROWING:
-            file = self.files[-1]
-            kept = file.read_text().rstrip("\n")
-            os.truncate(file, len(kept[: kept.rfind("\n") + 1].encode()) or file.stat().st_size)
+            file, aside = self.files[-1], self.folder.parent / f"{self.folder.name}-aside"
+            old = file.read_bytes()
+            aside.write_bytes(old[: old.rstrip(b"\n").rfind(b"\n") + 1] or old)
+            aside.replace(file)
         self.grow()
 
 

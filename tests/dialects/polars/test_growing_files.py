@@ -183,6 +183,19 @@ def test_a_file_that_was_rewritten_is_a_new_file(tmp_path, change, name, copied)
     assert all(start < 20_000 for start, _ in copied())
 
 
+def test_a_file_with_the_bytes_of_what_was_appended_is_something_else(tmp_path):
+    log, other, new = tmp_path / "log.csv", tmp_path / "other.csv", "a,b\n7,8\n"
+    query = lambda path: pl.scan_csv(path, infer_schema=False).filter(pl.col("a") > "0")
+    log.write_text("a,b\n1,2\n")
+    other.write_text(new)
+    checked(lambda: query(log))
+    checked(lambda: query(other))
+    with open(log, "a") as file:
+        file.write(new)
+    checked(lambda: query(log))
+    assert query(log).collect().height == 3, "the first line of the other file names its columns"
+
+
 def test_branches_of_equal_length(tmp_path, copied):
     log = Log(tmp_path, "csv")
     log.grow()

@@ -344,7 +344,9 @@ def _keep_aside(
                 key, program, frame, table=True, seconds=seconds, spans=spans, about=what, made=query.began,
                 replaces=replaces,
             )  # fmt: skip
-            if isinstance(kept, Kept) and piece is not None:
+            if not isinstance(kept, Kept):
+                return
+            if piece is not None:
                 query.catalog.supersede(piece.supersedes)
                 query.catalog.discard(piece.outgrown)
             _watch(query)
@@ -386,7 +388,6 @@ def keep(query: Query, number: int, frame: pl.DataFrame, seconds: float, part: P
                 made=query.began, replaces=query.session.settings.refresh, spans=_spans(query, number),
             )  # fmt: skip
             kept = isinstance(answer, Kept)
-            _watch(query)
             part.keeping = "kept" if isinstance(answer, Kept) else f"not kept: {answer.reason}"
             if isinstance(answer, Kept):
                 query.session.totals.count_kept(answer.entry.size)
@@ -395,6 +396,8 @@ def keep(query: Query, number: int, frame: pl.DataFrame, seconds: float, part: P
             if reservation is not None:
                 reservations = query.session.reservations
                 reservations.done(reservation) if kept else reservations.give_back(reservation)
+        if kept:
+            _watch(query)  # when nobody waits any more: a file may have to be read
 
     query.session.keeper.submit(write, size)
 
