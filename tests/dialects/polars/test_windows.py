@@ -13,6 +13,7 @@ from nectar import session
 from nectar.dialects.polars import query as query_module
 from nectar.dialects.polars.incremental import advance as advance_module
 from nectar.dialects.polars.incremental import rates as rates_module
+from nectar.dialects.polars.incremental.cuts import Streams
 from nectar.rewrite.cost import Rates
 
 
@@ -232,3 +233,51 @@ def test_rates_are_remembered_by_the_catalog(tmp_path):
     before = list(catalog.index.entries())
     rates_module.remember(catalog)
     assert list(catalog.index.entries()) == before, "nothing new was learned"
+
+
+# ranges of files
+
+
+@pytest.fixture
+def looked_at(monkeypatch):
+    """The files whose ranges were computed."""
+    found = []
+
+    def computed(self, scan, column, at):
+        found.append((column, at))
+        return before(self, scan, column, at)
+
+    before = Streams._computed
+    monkeypatch.setattr(Streams, "_computed", computed)
+    return found
+
+
+def write_numbers(folder, number, first):
+    folder.mkdir(exist_ok=True)
+    frame = pl.DataFrame({"n": range(first, first + 20), "v": range(20)}).select(pl.col("n") // 2, "v")
+    frame.write_parquet(folder / f"{number:03}.parquet")
+
+
+def test_ranges_are_computed_once_for_each_file_that_stands_apart(tmp_path, looked_at):
+    folder = tmp_path / "numbers"
+    for number in range(6):
+        write_numbers(folder, number, 100 * number)
+        checked(lambda: pl.scan_parquet(folder / "*.parquet").group_by("n").agg(pl.col("v").sum()))
+    assert looked_at == [("n", at) for at in range(6)]
+    assert len(entries_about("ranges of n")) == 1
+
+
+def test_files_that_overlap_are_not_looked_at_for_ever(tmp_path, looked_at, advances):
+    folder = tmp_path / "numbers"
+    for number in range(6):
+        write_numbers(folder, number, number)
+        checked(lambda: pl.scan_parquet(folder / "*.parquet").group_by("n").agg(pl.col("v").sum()))
+    assert looked_at == [("n", 0), ("n", 1)]
+    assert [sizes(done.new) for done in advances] == [[2], [1], [1], [1], [1]]
+
+
+def test_files_that_begin_to_overlap_are_one_part(tmp_path, looked_at):
+    folder = tmp_path / "numbers"
+    for number, first in enumerate([0, 100, 200, 5, 400, 105]):
+        write_numbers(folder, number, first)
+        checked(lambda: pl.scan_parquet(folder / "*.parquet").group_by("n").agg(pl.col("v").sum()))

@@ -175,6 +175,8 @@ class Streams:
         known = self._known_ranges(table)
         names = [identity.names[0] for identity in identities]
         missing = [at for at, name in enumerate(names) if name not in known]
+        if missing and _overlap([known[name] for name in names if name in known]):
+            return None  # what comes may stand apart, but that is not worth reading all of it
         frames = [self._computed(scan, column, at) for at in missing]
         new = [frame for frame in frames if frame is not None]
         if len(new) < len(missing):
@@ -203,6 +205,13 @@ class Streams:
             return None
         values = pl.col(column)
         return self._run(rows.select(smallest=values.min(), largest=values.max(), nulls=values.null_count()))
+
+
+def _overlap(ranges: list[tuple[Any, Any, int]]) -> bool:
+    """Whether there are files enough to tell, and no place between them where a stream could be cut."""
+    if any(nulls or smallest is None for smallest, _, nulls in ranges):
+        return True
+    return len(ranges) > 1 and len(cut_together([[each[:2] for each in ranges]])[0]) <= 2
 
 
 def _as_table(rows: list[tuple[Any, ...]], types: pl.Schema) -> pl.DataFrame:
