@@ -111,6 +111,65 @@ def test_a_rewritten_file_in_the_middle(tmp_path, advances):
     assert [(len(done.used), sizes(done.new), sizes(done.merged)) for done in advances[-1:]] == [(1, [1], [7])]
 
 
+def moved_window(tmp_path, length=8):
+    """A window that has been moved, so that there are states of one, two, four and more of its files."""
+    days = Days(tmp_path / "days")
+    for _ in range(length):
+        days.come()
+    for _ in range(4):
+        checked(totals(days))
+        days.come()
+        days.go()
+    checked(totals(days))
+    return days
+
+
+def test_states_of_runs_with_another_file_in_the_middle_are_not_used(tmp_path, advances):
+    days = moved_window(tmp_path)
+    assert max(sizes(advances[-1].merged + advances[-2].merged + advances[1].merged)) >= 4
+    newest = days.next
+    for path in sorted(days.folder.iterdir())[1:-1]:
+        days.next = int(path.stem)
+        days.come()
+        days.next = newest
+        checked(totals(days))
+        assert sizes(advances[-1].new)[:1] == [1]
+
+
+def test_files_that_changed_places_are_other_streams(tmp_path):
+    days = moved_window(tmp_path)
+    paths = sorted(days.folder.iterdir())
+    for one, other in ((1, 2), (0, 5), (3, 7), (1, 2)):
+        aside = tmp_path / "aside.parquet"
+        paths[one].rename(aside)
+        paths[other].rename(paths[one])
+        aside.rename(paths[other])
+        checked(totals(days))
+
+
+def test_files_that_went_from_the_middle_and_came_twice(tmp_path):
+    days = moved_window(tmp_path)
+    paths = sorted(days.folder.iterdir())
+    paths[3].unlink()
+    checked(totals(days))
+    paths[4].with_name(f"{days.next:03}.parquet").write_bytes(paths[4].read_bytes())
+    checked(totals(days))
+    twice = [*paths[:3], *paths[4:6], *paths[4:8]]
+    checked(lambda: pl.scan_parquet(twice).group_by("k").agg(pl.col("v").sum(), pl.len(), pl.col("s").first()))
+
+
+def test_a_long_gap_gets_no_more_states_than_are_of_use(tmp_path, advances, monkeypatch):
+    monkeypatch.setattr(advance_module, "_MOST_NEW_STATES", 3)
+    days = Days(tmp_path / "days")
+    for _ in range(8):
+        days.come()
+    for _ in range(3):
+        checked(totals(days))
+        days.come()
+        days.go()
+    assert [sizes(done.new) for done in advances] == [[8], [3, 3, 2]]
+
+
 @settings(deadline=None, max_examples=15)
 @given(history=st.lists(st.sampled_from(["come", "come", "go", "go", "rewrite", "run"]), min_size=8, max_size=25))
 def test_any_history_of_a_window(tmp_path_factory, history):
