@@ -1,8 +1,8 @@
 """What growing and moving streams cost under Nectar, beside computing everything anew.
 
     python benchmarks/incremental.py [--quick] [--rows 4000000] [--days 6] [--pairs 2000000] [--few-pairs 20000]
-                                     [--rounds 2] [--year 365] [--window 30] [--appends 1000] [--scale 1]
-                                     [--only days window growth tpch] [--folder WHERE]
+                                     [--rounds 2] [--year 365] [--window 30] [--daily 100000] [--appends 1000]
+                                     [--scale 1] [--only days window growth tpch] [--folder WHERE]
 
 Prints tables for people, then one line of JSON with the figures. Each part is measured in a process of its own and says
 in its first lines how: incremental_days.py (the paper's table 5), incremental_window.py (a window moved day by day),
@@ -38,12 +38,13 @@ class Sizes:
     rounds: int
     year: int
     window: int
+    daily: int
     appends: int
     scale: float
 
 
-FULL = Sizes(4_000_000, 6, 2_000_000, 20_000, rounds=2, year=365, window=30, appends=1000, scale=1)
-QUICK = Sizes(20_000, 4, 10_000, 100, rounds=1, year=40, window=10, appends=12, scale=0.01)
+FULL = Sizes(4_000_000, 6, 2_000_000, 20_000, rounds=2, year=365, window=30, daily=100_000, appends=1000, scale=1)
+QUICK = Sizes(20_000, 4, 10_000, 100, rounds=1, year=40, window=10, daily=2_000, appends=12, scale=0.01)
 
 
 def parts(sizes: Sizes, folder: Path) -> dict[str, list[str]]:
@@ -51,7 +52,7 @@ def parts(sizes: Sizes, folder: Path) -> dict[str, list[str]]:
     days = (sizes.rows, sizes.days, sizes.pairs, sizes.few_pairs, sizes.rounds)
     found = {
         "days": [*map(str, days), str(folder / "days")],
-        "window": [*map(str, (sizes.year, sizes.window, 20_000, 2_000)), str(folder / "window")],
+        "window": [*map(str, (sizes.year, sizes.window, sizes.daily, 2_000)), str(folder / "window")],
         "growth": [str(sizes.appends), "1000", str(folder / "growth")],
         "tpch": [f"{sizes.scale:g}", str(folder / "tpch")],
     }
@@ -103,6 +104,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, help="how often days are added")
     parser.add_argument("--year", type=int, help="days over which the window moves")
     parser.add_argument("--window", type=int, help="days of the window")
+    parser.add_argument("--daily", type=int, help="rows of a day of the window")
     parser.add_argument("--appends", type=int)
     parser.add_argument("--scale", type=float, help="of TPC-H")
     names = [*parts(FULL, Path())]

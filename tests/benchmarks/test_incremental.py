@@ -31,7 +31,7 @@ def test_days_are_measured_and_told(tmp_path):
         assert figures[f"{name}_of_bound"] > 0
         assert figures[f"{name}_regret"] > 0
     assert figures["longest_clicks_many_state_rows"] == 3 * 20_000
-    assert figures["query_relevance_few_state_rows"] == 100
+    assert figures["query_relevance_few_state_rows"] >= 100
     assert list(tmp_path.iterdir()) == []
 
 

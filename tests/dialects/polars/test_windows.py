@@ -13,6 +13,7 @@ from nectar import session
 from nectar.dialects.polars import query as query_module
 from nectar.dialects.polars.incremental import advance as advance_module
 from nectar.dialects.polars.incremental import rates as rates_module
+from nectar.dialects.polars.incremental.cuts import Streams
 from nectar.rewrite.cost import Rates
 
 
@@ -108,6 +109,65 @@ def test_a_rewritten_file_in_the_middle(tmp_path, advances):
     days.come()
     checked(totals(days))
     assert [(len(done.used), sizes(done.new), sizes(done.merged)) for done in advances[-1:]] == [(1, [1], [7])]
+
+
+def moved_window(tmp_path, length=8):
+    """A window that has been moved, so that there are states of one, two, four and more of its files."""
+    days = Days(tmp_path / "days")
+    for _ in range(length):
+        days.come()
+    for _ in range(4):
+        checked(totals(days))
+        days.come()
+        days.go()
+    checked(totals(days))
+    return days
+
+
+def test_states_of_runs_with_another_file_in_the_middle_are_not_used(tmp_path, advances):
+    days = moved_window(tmp_path)
+    assert max(sizes(advances[-1].merged + advances[-2].merged + advances[1].merged)) >= 4
+    newest = days.next
+    for path in sorted(days.folder.iterdir())[1:-1]:
+        days.next = int(path.stem)
+        days.come()
+        days.next = newest
+        checked(totals(days))
+        assert sizes(advances[-1].new)[:1] == [1]
+
+
+def test_files_that_changed_places_are_other_streams(tmp_path):
+    days = moved_window(tmp_path)
+    paths = sorted(days.folder.iterdir())
+    for one, other in ((1, 2), (0, 5), (3, 7), (1, 2)):
+        aside = tmp_path / "aside.parquet"
+        paths[one].rename(aside)
+        paths[other].rename(paths[one])
+        aside.rename(paths[other])
+        checked(totals(days))
+
+
+def test_files_that_went_from_the_middle_and_came_twice(tmp_path):
+    days = moved_window(tmp_path)
+    paths = sorted(days.folder.iterdir())
+    paths[3].unlink()
+    checked(totals(days))
+    paths[4].with_name(f"{days.next:03}.parquet").write_bytes(paths[4].read_bytes())
+    checked(totals(days))
+    twice = [*paths[:3], *paths[4:6], *paths[4:8]]
+    checked(lambda: pl.scan_parquet(twice).group_by("k").agg(pl.col("v").sum(), pl.len(), pl.col("s").first()))
+
+
+def test_a_long_gap_gets_no_more_states_than_are_of_use(tmp_path, advances, monkeypatch):
+    monkeypatch.setattr(advance_module, "_MOST_NEW_STATES", 3)
+    days = Days(tmp_path / "days")
+    for _ in range(8):
+        days.come()
+    for _ in range(3):
+        checked(totals(days))
+        days.come()
+        days.go()
+    assert [sizes(done.new) for done in advances] == [[8], [3, 3, 2]]
 
 
 @settings(deadline=None, max_examples=15)
@@ -232,3 +292,51 @@ def test_rates_are_remembered_by_the_catalog(tmp_path):
     before = list(catalog.index.entries())
     rates_module.remember(catalog)
     assert list(catalog.index.entries()) == before, "nothing new was learned"
+
+
+# ranges of files
+
+
+@pytest.fixture
+def looked_at(monkeypatch):
+    """The files whose ranges were computed."""
+    found = []
+
+    def computed(self, scan, column, at):
+        found.append((column, at))
+        return before(self, scan, column, at)
+
+    before = Streams._computed
+    monkeypatch.setattr(Streams, "_computed", computed)
+    return found
+
+
+def write_numbers(folder, number, first):
+    folder.mkdir(exist_ok=True)
+    frame = pl.DataFrame({"n": range(first, first + 20), "v": range(20)}).select(pl.col("n") // 2, "v")
+    frame.write_parquet(folder / f"{number:03}.parquet")
+
+
+def test_ranges_are_computed_once_for_each_file_that_stands_apart(tmp_path, looked_at):
+    folder = tmp_path / "numbers"
+    for number in range(6):
+        write_numbers(folder, number, 100 * number)
+        checked(lambda: pl.scan_parquet(folder / "*.parquet").group_by("n").agg(pl.col("v").sum()))
+    assert looked_at == [("n", at) for at in range(6)]
+    assert len(entries_about("ranges of n")) == 1
+
+
+def test_files_that_overlap_are_not_looked_at_for_ever(tmp_path, looked_at, advances):
+    folder = tmp_path / "numbers"
+    for number in range(6):
+        write_numbers(folder, number, number)
+        checked(lambda: pl.scan_parquet(folder / "*.parquet").group_by("n").agg(pl.col("v").sum()))
+    assert looked_at == [("n", 0), ("n", 1)]
+    assert [sizes(done.new) for done in advances] == [[2], [1], [1], [1], [1]]
+
+
+def test_files_that_begin_to_overlap_are_one_part(tmp_path, looked_at):
+    folder = tmp_path / "numbers"
+    for number, first in enumerate([0, 100, 200, 5, 400, 105]):
+        write_numbers(folder, number, first)
+        checked(lambda: pl.scan_parquet(folder / "*.parquet").group_by("n").agg(pl.col("v").sum()))

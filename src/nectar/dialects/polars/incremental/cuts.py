@@ -297,6 +297,13 @@ def _known_name(extent: Extent, known: Mapping[bytes, Any]) -> bytes:
     return next((name for name in extent.identity.names if name in known), extent.identity.names[0])
 
 
+def _overlap(ranges: list[tuple[Any, Any, int]]) -> bool:
+    """Whether there are files enough to tell, and no place between them where a stream could be cut."""
+    if any(nulls or smallest is None for smallest, _, nulls in ranges):
+        return True
+    return len(ranges) > 1 and len(cut_together([[each[:2] for each in ranges]])[0]) <= 2
+
+
 def _as_table(rows: list[tuple[Any, ...]], types: pl.Schema) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={"file": pl.Binary(), **types}, orient="row")
 
