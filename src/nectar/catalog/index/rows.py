@@ -19,7 +19,7 @@ ENTRY: Final = (
 )
 CANDIDATE: Final = "key, size, files, seconds, hits, created, used, protected, pinned, rebuildable"
 LEASE: Final = "token, location, holder, until, size"
-NAME: Final = "name, version, key, since, by_whom"
+NAME: Final = "name, version, key, since, by_whom, note"
 _spans = msgspec.msgpack.Decoder(tuple[Span, ...])
 decode_job = msgspec.msgpack.Decoder(Job).decode
 pack = msgspec.msgpack.encode
@@ -43,7 +43,7 @@ def entry_of(connection: sqlite3.Connection, key: bytes) -> Entry | None:
 
 
 def current_name(connection: sqlite3.Connection, name: str) -> Name | None:
-    """The newest version of a name."""
+    """The newest version of a name, also if it was removed then."""
     statement = f"SELECT {NAME} FROM names WHERE name = ? ORDER BY version DESC LIMIT 1"
     row = connection.execute(statement, (name,)).fetchone()
     return Name(*row) if row else None
@@ -76,7 +76,8 @@ def totals_of(connection: sqlite3.Connection) -> Totals:
     """What is counted only when asked."""
     statements = (
         "SELECT COALESCE(SUM(hits), 0), COALESCE(SUM(hits * seconds), 0.0), COALESCE(SUM(pinned), 0) FROM entries",
-        "SELECT COUNT(DISTINCT name) FROM names",
+        "SELECT COUNT(*) FROM names n WHERE LENGTH(key) > 0 AND NOT EXISTS "
+        "(SELECT 1 FROM names later WHERE later.name = n.name AND later.version > n.version)",
         "SELECT COUNT(*), COALESCE(SUM(times), 0) FROM lookups",
         "SELECT COUNT(*) FROM recipes",
         "SELECT COALESCE(SUM(LENGTH(content)), 0) FROM recipe_parts",

@@ -17,14 +17,15 @@ import blake3
 
 from nectar.catalog import state
 from nectar.catalog.index import rows
-from nectar.catalog.index.transactions import Transactions
+from nectar.catalog.index.names import NameRows
+from nectar.catalog.index.provenance import ProvenanceRows
 from nectar.catalog.state import Accept, Candidate, Decline, Granted, Lapsed, Present, Taken
-from nectar.model.entry import Content, Entry, Job, Lease, Name, Reservation, Totals, Usage, Version
+from nectar.model.entry import Content, Entry, Job, Lease, Reservation, Totals, Usage, Version
 
 _T = TypeVar("_T")
 
 
-class SqliteIndex(Transactions):
+class SqliteIndex(NameRows, ProvenanceRows):
     """An index in one file. One object may be used by many threads."""
 
     # entries
@@ -315,50 +316,6 @@ class SqliteIndex(Transactions):
             }
 
         return self._read(select)
-
-    # names
-
-    def bind(self, name: str, key: bytes, by: str, now: float) -> Name:
-        """Lets a name point to a key from now on; earlier versions stay in its history."""
-
-        def bind(connection: sqlite3.Connection) -> Name:
-            last = rows.current_name(connection, name)
-            if last is not None and last.key == key:
-                return last
-            bound = Name(name, last.version + 1 if last else 1, key, now, by)
-            connection.execute(
-                "INSERT INTO names (name, version, key, since, by_whom) VALUES (?, ?, ?, ?, ?)",
-                (bound.name, bound.version, bound.key, bound.since, bound.by),
-            )
-            return bound
-
-        return self._write("bind name", bind)
-
-    def resolve(self, name: str) -> Name | None:
-        """What a name points to now."""
-        return self._read(lambda connection: rows.current_name(connection, name))
-
-    def names(self, prefix: str = "") -> list[Name]:
-        """All names that begin with prefix, as they are now."""
-        statement = (
-            "SELECT n.name, n.version, n.key, n.since, n.by_whom FROM names n JOIN "
-            "(SELECT name, MAX(version) AS version FROM names GROUP BY name) l "
-            "ON n.name = l.name AND n.version = l.version ORDER BY n.name"
-        )
-        found = self._read(lambda connection: [Name(*row) for row in connection.execute(statement)])
-        return [name for name in found if name.name.startswith(prefix)]
-
-    def history(self, name: str) -> list[Name]:
-        """All versions of a name, newest first."""
-        statement = f"SELECT {rows.NAME} FROM names WHERE name = ? ORDER BY version DESC"
-        return self._read(lambda connection: [Name(*row) for row in connection.execute(statement, (name,))])
-
-    def unbind(self, name: str) -> bool:
-        """Forgets a name and its history; False if there was none."""
-        return self._write(
-            "unbind name",
-            lambda connection: connection.execute("DELETE FROM names WHERE name = ?", (name,)).rowcount > 0,
-        )
 
     # what functions were, and what inputs hold
 
