@@ -10,6 +10,7 @@ import pytest
 import nectar
 
 PUBLIC = {
+    "Dataset",
     "File",
     "Fingerprint",
     "Folder",
@@ -28,9 +29,12 @@ PUBLIC = {
     "fingerprint",
     "last_run",
     "memo",
+    "open",
     "pure",
     "register_fingerprint",
     "reuse",
+    "save",
+    "scan",
     "trace",
     "valid_for",
     "why",

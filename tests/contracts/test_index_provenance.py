@@ -49,7 +49,7 @@ def test_nothing_is_known_of_nothing(index):
         index.trace_input("x.csv", "downstream"),
         index.trace_function("f", "downstream"),
     ):
-        assert lineage.start == () and not lineage.results and not lineage.names
+        assert (lineage.start, lineage.results, lineage.names) == ((), {}, ())
 
 
 def test_what_is_on_record_survives_the_result(index, another):

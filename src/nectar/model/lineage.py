@@ -34,8 +34,8 @@ class FunctionUsed(NamedTuple):
 class Made(NamedTuple):
     """A result that was made, whether it is still kept or not.
 
-    by, at: who made it, and when. checksum: the digest of its manifest. environment: versions of what computed it. site:
-    where in a program.
+    by, at: who made it, and when. checksum: the digest of its manifest. environment: versions of what computed it.
+    site: where in a program.
     """
 
     key: bytes
@@ -75,9 +75,9 @@ class Provenance:
 class Lineage:
     """A part of the graph of everything that was made.
 
-    results, files, functions: by number. start: the results that were asked for. made_from: pairs of a result and one it
-    was made from. streams: files that were read together. reads, uses: pairs of a result and a stream, or a function.
-    names: those that point, or pointed, to one of the results; with the number of the result.
+    results, files, functions: by number. start: the results that were asked for. made_from: pairs of a result and one
+    it was made from. streams: files that were read together. reads, uses: pairs of a result and a stream, or and a
+    function. names: those that point, or pointed, to one of the results; with the number of the result.
     """
 
     direction: Direction

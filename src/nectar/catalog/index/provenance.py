@@ -57,9 +57,7 @@ class ProvenanceRows(Transactions):
             return {
                 row[0]: Made._make(row)
                 for batch in rows.batches(keys)
-                for row in connection.execute(
-                    f"SELECT {_MADE} FROM results WHERE key IN ({rows.marks(batch)})", batch
-                )
+                for row in connection.execute(f"SELECT {_MADE} FROM results WHERE key IN ({rows.marks(batch)})", batch)
             }
 
         return self._read(select)

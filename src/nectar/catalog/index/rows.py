@@ -76,8 +76,8 @@ def totals_of(connection: sqlite3.Connection) -> Totals:
     """What is counted only when asked."""
     statements = (
         "SELECT COALESCE(SUM(hits), 0), COALESCE(SUM(hits * seconds), 0.0), COALESCE(SUM(pinned), 0) FROM entries",
-        "SELECT COUNT(*) FROM names n WHERE LENGTH(key) > 0 AND NOT EXISTS "
-        "(SELECT 1 FROM names later WHERE later.name = n.name AND later.version > n.version)",
+        """SELECT COUNT(*) FROM names n WHERE LENGTH(key) > 0 AND NOT EXISTS
+        (SELECT 1 FROM names later WHERE later.name = n.name AND later.version > n.version)""",
         "SELECT COUNT(*), COALESCE(SUM(times), 0) FROM lookups",
         "SELECT COUNT(*) FROM recipes",
         "SELECT COALESCE(SUM(LENGTH(content)), 0) FROM recipe_parts",

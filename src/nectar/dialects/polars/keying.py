@@ -10,6 +10,7 @@ import polars as pl
 
 from nectar.dialects.polars.behaviour import columns_named, group_names, is_breaker, order_of
 from nectar.dialects.polars.content import content_of
+from nectar.dialects.polars.derived import NOT_DETERMINED, ResultReader, reader_of
 from nectar.dialects.polars.plan import Plan, Step
 from nectar.dialects.polars.scans import Source, source_of
 from nectar.errors import InputFailure
@@ -27,7 +28,8 @@ class Keyed:
     """A plan as a program.
 
     step_of: for each node the step it stands for; the first, if several are the same. node_of: for each step its node,
-    or -1 if the root does not need it. sources: of each scan, the files it read and their identities.
+    or -1 if the root does not need it. sources: of each scan, the files it read and their identities; results of other
+    programs are sources without files.
     """
 
     plan: Plan
@@ -96,7 +98,11 @@ class _Keying:
 
     def run(self) -> Keyed:
         for number, step in enumerate(self._plan.steps):
-            node = self._source(number) if step.kind in _SOURCES else self._step(number, step)
+            reader = reader_of(step)
+            if reader is not None:
+                node = self._derived(number, reader)
+            else:
+                node = self._source(number) if step.kind in _SOURCES else self._step(number, step)
             self._node_of.append(self._add(node, number))
         nodes = self._in_order(self._node_of[-1])
         return Keyed(self._plan, Program(tuple(nodes)), tuple(self._steps), tuple(self._node_of), tuple(self._sources))
@@ -134,6 +140,11 @@ class _Keying:
         program = digest_of(self._frame + joined("source", source.canonical))
         keys = [_key_of_files(program, [each[at] for each in names]) for at in (0, -1)]
         return Node(text, (), program, tuple(dict.fromkeys(keys)), order_of(self._plan.steps[number]), is_input=True)
+
+    def _derived(self, number: int, reader: ResultReader) -> Node:
+        """The result of another program. It has the key of that program's last step: it is the same computation."""
+        self._sources.append((number, Source(reader.key), ()))
+        return Node(f"result {reader.label}", (), reader.program, (reader.key,), NOT_DETERMINED)
 
     def _step(self, number: int, step: Step) -> Node:
         inputs = tuple(self._node_of[source] for source in step.inputs)

@@ -16,6 +16,7 @@ from typing import Final
 import polars as pl
 
 from nectar.catalog.service import Catalog, Kept
+from nectar.dialects.polars.history import call_site
 from nectar.dialects.polars.incremental import (
     Growing,
     Piece,
@@ -28,6 +29,7 @@ from nectar.dialects.polars.incremental import (
 )
 from nectar.dialects.polars.keying import Keyed, keyed
 from nectar.dialects.polars.plan import Plan, traverser_of
+from nectar.dialects.polars.provenance import sources_of, sources_of_state
 from nectar.dialects.polars.scans import source_of
 from nectar.dialects.polars.stored import StoredFrame
 from nectar.errors import EnvironmentFailure, NectarError
@@ -59,6 +61,7 @@ class Query:
     reservation: Reservation | None = None
     growing: tuple[int, ...] = ()  # group-bys that were asked for before, over other files
     advanced: dict[int, list[Entry]] = field(default_factory=dict)  # those made from states, and which were known
+    asked: bool = False  # somebody wants the result to be kept, whatever it is worth
 
     @property
     def root(self) -> Node:
@@ -310,13 +313,13 @@ def _grow_groups(query: Query, number: int, run: Run) -> None:
 def _keep_state(query: Query, made: Growing, piece: Piece) -> None:
     key, span = key_of(made, piece.start, piece.end), span_of(made, piece.start, piece.end)
     what = f"state of {about(query, made.node)}, {span.count} file{'s' if span.count > 1 else ''}"
-    size = int(piece.frame.estimated_size())
+    size, site = int(piece.frame.estimated_size()), call_site()
 
     def write() -> None:
         if not query.catalog.worth_keeping(piece.seconds, size) and not _changed(query):
             query.catalog.keep(
                 key, made.program, piece.frame, table=True, seconds=piece.seconds, spans=(span,), about=what,
-                made=query.began,
+                made=query.began, sources=lambda: sources_of_state(query.keyed, made, piece, site),
             )  # fmt: skip
 
     query.session.keeper.submit(write, size)
@@ -343,19 +346,20 @@ def keep(query: Query, number: int, frame: pl.DataFrame, seconds: float, part: P
     landed = Entry(
         node.key, node.program, "arrow", "", b"", size, 0, frame.height, seconds, query.began, now, about=what
     )
-    pending = query.session.pending
+    pending, site, asked = query.session.pending, call_site(), query.asked and number == query.keyed.program.root
     pending[node.key] = (landed, copy)
 
     def write() -> None:
         kept = False
         try:
-            why_not = query.catalog.worth_keeping(seconds, size) or _changed(query)
+            why_not = ("" if asked else query.catalog.worth_keeping(seconds, size)) or _changed(query)
             if why_not:
                 part.keeping = f"not kept: {why_not.removeprefix('not kept: ')}"
                 return
             answer = query.catalog.keep(
                 node.key, node.program, copy, table=True, seconds=seconds, made_from=made_from, about=what,
                 made=query.began, replaces=query.session.settings.refresh, spans=spans,
+                sources=lambda: sources_of(query.keyed, number, copy, site),
             )  # fmt: skip
             kept = isinstance(answer, Kept)
             part.keeping = "kept" if isinstance(answer, Kept) else f"not kept: {answer.reason}"
@@ -381,7 +385,7 @@ def _with_memory_of_its_own(frame: pl.DataFrame) -> pl.DataFrame:
 def about(query: Query, number: int) -> str:
     """What a result is, for people: its last step, and what it reads."""
     program = query.keyed.program
-    sources = [program.nodes[each].text for each in program.below(number) if program.nodes[each].is_input]
+    sources = [program.nodes[each].text for each in program.below(number) if not program.nodes[each].inputs]
     text = f"{program.nodes[number].text} of {', '.join(dict.fromkeys(sources))}"
     return text if len(text) <= 200 else f"{text[:197]}..."
 
