@@ -6,13 +6,15 @@ Name, version, columns, rows and checksum are there for people, and for those wh
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from nectar.errors import UnknownNameError
-from nectar.model.entry import Entry, Name
+from nectar.model.entry import Name
+from nectar.model.lineage import Made
 
 FORMAT: Final = 1
 
@@ -36,11 +38,11 @@ class Pointer(msgspec.Struct, frozen=True):
     schema: tuple[Column, ...] = ()
 
 
-def pointer_to(entry: Entry, bound: Name | None, columns: list[tuple[str, str]]) -> bytes:
+def pointer_to(made: Made, bound: Name | None, columns: Sequence[tuple[str, str]]) -> bytes:
     """The content of a pointer file: one thing on each line, so that changes can be read."""
     pointer = Pointer(
-        FORMAT, entry.key.hex(), bound.name if bound else "", bound.version if bound else 0, entry.rows,
-        entry.manifest.hex(), tuple(Column(*column) for column in columns),
+        FORMAT, made.key.hex(), bound.name if bound else "", bound.version if bound else 0, made.rows,
+        made.checksum.hex(), tuple(Column(*column) for column in columns),
     )  # fmt: skip
     return msgspec.json.format(msgspec.json.encode(pointer), indent=1) + b"\n"
 

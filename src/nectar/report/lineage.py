@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -50,8 +51,8 @@ class LineageReport:
     def __str__(self) -> str:
         return "\n".join(self.lines(_SHOWN))
 
-    def lines(self, limit: int) -> Iterator[str]:
-        """The text, with so many of each kind at most; 0 for all."""
+    def lines(self, limit: int, texts: bool = False) -> Iterator[str]:
+        """The text, with so many of each kind at most; 0 for all. texts: of functions, as they were."""
         others = len(self.graph.results) - len(self.graph.start)
         up = self.graph.direction == "upstream"
         yield f"{self.subject}: " + (
@@ -60,7 +61,7 @@ class LineageReport:
         yield from _section("names", [_name_line(name) for name in self.names], limit)
         yield from _section("results", [_made_line(made) for made in self.results], limit)
         yield from _section("files", [_file_line(file) for file in self.files], limit)
-        yield from _section("functions", [f"{each.name} ({each.place})" for each in self.functions], limit)
+        yield from _section("functions", [_function_lines(each, texts) for each in self.functions], limit)
         yield from _section("people", self.people, limit)
         yield from _section("versions", sorted({made.environment for made in self.results if made.environment}), limit)
 
@@ -78,7 +79,7 @@ class LineageReport:
                       for number, f in graph.files.items()],
             "reads": [{"result": keys[result], "files": list(graph.streams.get(stream, ()))}
                       for result, stream in graph.reads],
-            "functions": [{"id": number, "name": f.name, "place": f.place, "digest": f.digest.hex()}
+            "functions": [{"id": number, "name": f.name, "place": f.place, "digest": f.digest.hex(), "text": f.text}
                           for number, f in graph.functions.items()],
             "uses": [{"result": keys[result], "function": function} for result, function in graph.uses],
             "names": [_name_record(name) for name in self.names],
@@ -124,6 +125,13 @@ def _made_line(made: Made) -> str:
     who = f" by {made.by}" if made.by else ""
     site = f", {made.site}" if made.site else ""
     return f"{made.key.hex()[:12]}  {made.about or 'of which nothing is on record'}, {when(made.at)}{who}{site}"
+
+
+def _function_lines(function: FunctionUsed, texts: bool) -> str:
+    head = f"{function.name} ({function.place})"
+    if not texts:
+        return head
+    return f"{head}\n{textwrap.indent(function.text.rstrip() or 'its text is not known', '    ')}"
 
 
 def _file_line(file: FileRead) -> str:

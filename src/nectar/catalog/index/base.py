@@ -134,6 +134,9 @@ class Index(Protocol):
     def made(self, keys: Sequence[bytes]) -> dict[bytes, Made]:
         """What is on record of these results, whether they are still kept or not."""
 
+    def find_made(self, prefix: str) -> list[bytes]:
+        """Keys on record that begin with these hexadecimal digits."""
+
     def schema_of(self, key: bytes) -> bytes | None:
         """The schema of a result, as whoever made it wrote it down; None if nobody did."""
 
@@ -163,6 +166,9 @@ class Index(Protocol):
 
     def usage(self, now: float) -> Usage:
         """What the store holds, by the rows."""
+
+    def unused(self, since: Sequence[float]) -> list[tuple[int, int]]:
+        """For each moment, how many entries have not been used since then, and their bytes."""
 
     def totals(self) -> Totals:
         """Uses, look-ups, recipes and jobs, counted when asked: it takes longer than usage."""

@@ -62,6 +62,14 @@ class ProvenanceRows(Transactions):
 
         return self._read(select)
 
+    def find_made(self, prefix: str) -> list[bytes]:
+        """Keys on record that begin with these hexadecimal digits."""
+        bounds = rows.key_range(prefix)
+        if bounds is None:
+            return []
+        statement = "SELECT key FROM results WHERE key >= ? AND key <= ? ORDER BY key"
+        return self._read(lambda connection: [key for (key,) in connection.execute(statement, bounds)])
+
     def schema_of(self, key: bytes) -> bytes | None:
         """The schema of a result, as whoever made it wrote it down; None if nobody did."""
         statement = "SELECT columns FROM results WHERE key = ?"
@@ -96,7 +104,7 @@ class ProvenanceRows(Transactions):
             "WHERE functions.digest = ?"
         )
         row = self._read(lambda connection: connection.execute(statement, (digest,)).fetchone())
-        return "" if row is None else zlib.decompress(row[0]).decode()
+        return _unpacked_text(row[0] if row else None)
 
     def _traced(self, start: str, values: Sequence[object], direction: Direction) -> Lineage:
         return self._read(lambda connection: _lineage(connection, start, values, direction))
@@ -149,7 +157,8 @@ def _with_origins(connection: sqlite3.Connection, found: Lineage) -> Lineage:
         f"(SELECT file FROM stream_files WHERE stream IN ({of_streams})) ORDER BY url"
     )
     functions = connection.execute(
-        "SELECT number, digest, name, place FROM functions WHERE number IN "
+        "SELECT number, digest, name, place, content FROM functions "
+        "LEFT JOIN function_texts ON function_texts.identity = functions.text WHERE number IN "
         "(SELECT function FROM uses WHERE result IN reached) ORDER BY name, first"
     )
     return Lineage(
@@ -157,7 +166,7 @@ def _with_origins(connection: sqlite3.Connection, found: Lineage) -> Lineage:
         {row[0]: FileRead._make(row[1:]) for row in files},
         {stream: tuple(numbers) for stream, numbers in streams.items()},
         tuple(reads),
-        {row[0]: FunctionUsed(*row[1:]) for row in functions},
+        {row[0]: FunctionUsed(row[1], row[2], row[3], _unpacked_text(row[4])) for row in functions},
         tuple(uses), found.names,
     )  # fmt: skip
 
@@ -251,3 +260,7 @@ def _packed_text(function: FunctionUsed) -> tuple[bytes, bytes] | None:
         return None
     content = function.text.encode("utf-8", "surrogatepass")
     return blake3.blake3(content).digest(), zlib.compress(content)
+
+
+def _unpacked_text(content: bytes | None) -> str:
+    return "" if content is None else zlib.decompress(content).decode("utf-8", "surrogatepass")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
+from string import hexdigits
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -29,6 +30,15 @@ def batches(values: Sequence[_T]) -> Iterator[Sequence[_T]]:
     """Pieces that fit into one statement."""
     for start in range(0, len(values), _BATCH):
         yield values[start : start + _BATCH]
+
+
+def key_range(prefix: str) -> tuple[bytes, bytes] | None:
+    """The first and the last key that begin with these hexadecimal digits; None if they are none."""
+    if not set(prefix) <= set(hexdigits):
+        return None
+    odd = len(prefix) % 2 == 1
+    low, high = (bytes.fromhex(prefix + end * odd) for end in "0f")
+    return low, high + b"\xff" * 32
 
 
 def marks(values: Sequence[object]) -> str:

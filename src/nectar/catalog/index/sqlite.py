@@ -10,7 +10,6 @@ from __future__ import annotations
 import sqlite3
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from string import hexdigits
 from typing import Any, TypeVar
 
 import blake3
@@ -73,12 +72,11 @@ class SqliteIndex(NameRows, ProvenanceRows):
 
     def find(self, prefix: str) -> list[Entry]:
         """Entries whose key begins with these hexadecimal digits."""
-        if not set(prefix) <= set(hexdigits):
+        bounds = rows.key_range(prefix)
+        if bounds is None:
             return []
-        odd = len(prefix) % 2 == 1
-        low, high = (bytes.fromhex(prefix + end * odd) for end in "0f")
         statement = f"SELECT {rows.ENTRY} FROM entries WHERE key >= ? AND key <= ? ORDER BY key"
-        found = self._read(lambda connection: connection.execute(statement, (low, high + b"\xff" * 32)).fetchall())
+        found = self._read(lambda connection: connection.execute(statement, bounds).fetchall())
         return [rows.to_entry(row) for row in found]
 
     def add(
@@ -413,6 +411,11 @@ class SqliteIndex(NameRows, ProvenanceRows):
     def usage(self, now: float) -> Usage:
         """What the store holds, by the rows."""
         return self._read(lambda connection: rows.usage_of(connection, now))
+
+    def unused(self, since: Sequence[float]) -> list[tuple[int, int]]:
+        """For each moment, how many entries have not been used since then, and their bytes."""
+        statement = "SELECT COUNT(*), COALESCE(SUM(size), 0) FROM entries WHERE used < ?"
+        return [self._read(lambda connection, at=at: connection.execute(statement, (at,)).fetchone()) for at in since]  # type: ignore[misc]
 
     def totals(self) -> Totals:
         """Uses, look-ups, recipes and jobs, counted when asked: it takes longer than usage."""
