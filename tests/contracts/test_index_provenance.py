@@ -42,7 +42,7 @@ TIDY = FunctionUsed(wide(903), "tools.etl.tidy", "etl.py:9", CLEAN.text)
 def test_nothing_is_known_of_nothing(index):
     assert index.made([key(1)]) == {}
     assert index.schema_of(key(1)) is None
-    assert index.function_source(key(1)) == ""
+    assert index.function_texts([key(1)]) == {}
     for lineage in (
         index.trace_results([key(1)], "upstream"),
         index.trace_results([], "downstream"),
@@ -59,7 +59,7 @@ def test_what_is_on_record_survives_the_result(index, another):
     other = another()
     assert other.made([key(1), key(2)]) == {key(1): made(key(1))}
     assert other.schema_of(key(1)) == b"columns"
-    assert other.function_source(CLEAN.digest) == CLEAN.text
+    assert other.function_texts([CLEAN.digest, key(5)]) == {CLEAN.digest: CLEAN.text}
     assert [each.url for each in other.trace_results([key(1)], "upstream").files.values()] == ["/data/a"]
 
 
@@ -111,15 +111,18 @@ def test_versions_of_a_function_are_told_apart_and_texts_are_kept_once(index):
     record(index, wide(2), functions=[CLEAN, TIDY])
     lineage = index.trace_results([wide(1), wide(2)], "upstream")
     assert sorted(each.digest for each in lineage.functions.values()) == [wide(901), wide(902), wide(903)]
-    assert index.function_source(CLEAN_BEFORE.digest) == CLEAN_BEFORE.text
+    assert index.function_texts([CLEAN_BEFORE.digest])[CLEAN_BEFORE.digest] == CLEAN_BEFORE.text
     assert index._read(lambda c: c.execute("SELECT COUNT(*) FROM function_texts").fetchone()) == (2,)
 
 
-def test_files_read_together_are_written_down_once(index):
+def test_what_is_used_together_is_written_down_once(index):
     files = [file(f"day-{day}", day) for day in range(50)]
     for number in range(20):
         record(index, wide(number), files=files)
     assert index._read(lambda c: c.execute("SELECT COUNT(*) FROM stream_files").fetchone()) == (50,)
+    for number in range(30, 50):
+        record(index, wide(number), functions=[CLEAN, TIDY])
+    assert index._read(lambda c: c.execute("SELECT COUNT(*) FROM kit_functions").fetchone()) == (2,)
     record(index, wide(20), files=files[:49])
     assert index._read(lambda c: c.execute("SELECT COUNT(*) FROM files").fetchone()) == (50,)
 

@@ -60,13 +60,13 @@ def test_methods_and_lambdas(tmp_path):
 
 def test_the_text_of_a_file_that_was_edited_since_is_not_told(tmp_path):
     module = load(tmp_path / "etl.py")
-    before = used_as(module.clean)
+    before = text_of(module.clean.__code__)
     (tmp_path / "etl.py").write_text(PROGRAM.replace("x * RATE", "x * RATE + 1"), encoding="utf-8")
     os.utime(tmp_path / "etl.py", (1, 1))
-    assert used_as(module.clean).text == before.text, "it is the same in the new file"
-    assert used_as(module.helper).text == ""
+    assert text_of(module.clean.__code__) == before, "it is the same in the new file"
+    assert text_of(module.helper.__code__) == ""
     (tmp_path / "etl.py").unlink()
-    assert used_as(module.clean).text == ""
+    assert text_of(module.clean.__code__) == ""
 
 
 def test_another_function_in_the_same_lines_is_not_taken_for_it(tmp_path):

@@ -56,13 +56,15 @@ def lineage(
 
 def found_for(catalog: Catalog, what: str, direction: Direction | None) -> LineageReport | None:
     """The lineage of whatever bears a name: a result first, then a file, then a function; None if nothing does."""
-    key = _key(catalog, what)
+    index, key = catalog.index, _key(catalog, what)
     if key is not None:
-        return LineageReport(what, catalog.index.trace_results([key], direction or "upstream"))
-    for graph in _of_files_and_functions(catalog, what, direction or "downstream"):
-        if graph.results:
-            return LineageReport(what, graph)
-    return None
+        graphs = iter([index.trace_results([key], direction or "upstream")])
+    else:
+        graphs = _of_files_and_functions(catalog, what, direction or "downstream")
+    graph = next((graph for graph in graphs if graph.results), None)
+    if graph is None:
+        return None
+    return LineageReport(what, graph, index.function_texts([each.digest for each in graph.functions.values()]))
 
 
 def _key(catalog: Catalog, what: str) -> bytes | None:

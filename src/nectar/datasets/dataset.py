@@ -83,7 +83,11 @@ class Dataset:
 
     def lineage(self, direction: Direction = "upstream") -> LineageReport:
         """What it came from, or with "downstream" what was made from it."""
-        return LineageReport(self.label, self._catalog.index.trace_results([self.key], direction))
+        index = self._catalog.index
+        graph = index.trace_results([self.key], direction)
+        return LineageReport(
+            self.label, graph, index.function_texts([each.digest for each in graph.functions.values()])
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,12 +50,16 @@ def _functions(walk: Walk) -> Iterator[types.FunctionType]:
 
 def used_as(function: types.FunctionType) -> FunctionUsed:
     """A function as it is to be remembered. Two whose code differs have two digests."""
-    code = function.__code__
-    name = f"{function.__module__ or '?'}.{code.co_qualname}"
-    text = text_of(code)
-    return FunctionUsed(
-        digest_of(joined(name, text, *_code_bytes(code))), name, place_of(function), without_secrets(text)
+    return _used_as(
+        function.__code__, f"{function.__module__ or '?'}.{function.__code__.co_qualname}", place_of(function)
     )
+
+
+@lru_cache(4096)
+def _used_as(code: types.CodeType, name: str, place: str) -> FunctionUsed:
+    text = text_of(code)
+    digest = digest_of(joined(name, text, *_code_bytes(code)))
+    return FunctionUsed(digest, name, place, without_secrets(text))
 
 
 def _code_bytes(code: types.CodeType) -> Iterable[bytes | str]:

@@ -76,8 +76,9 @@ class Lineage:
     """A part of the graph of everything that was made.
 
     results, files, functions: by number. start: the results that were asked for. made_from: pairs of a result and one
-    it was made from. streams: files that were read together. reads, uses: pairs of a result and a stream, or and a
-    function. names: those that point, or pointed, to one of the results; with the number of the result.
+    it was made from. streams, kits: files that were read, and functions that were used, together. reads, uses: pairs of
+    a result and a stream, or a kit. names: those that point, or pointed, to one of the results, with its number. Texts
+    of functions are not part of it.
     """
 
     direction: Direction
@@ -88,5 +89,6 @@ class Lineage:
     streams: dict[int, tuple[int, ...]] = field(default_factory=dict)
     reads: tuple[tuple[int, int], ...] = ()
     functions: dict[int, FunctionUsed] = field(default_factory=dict)
+    kits: dict[int, tuple[int, ...]] = field(default_factory=dict)
     uses: tuple[tuple[int, int], ...] = ()
     names: tuple[tuple[Name, int], ...] = ()

@@ -55,7 +55,7 @@ def edges_of(graph: Lineage, nodes: dict[str, Node]) -> list[tuple[str, str]]:
     """From what was used to what was made with it."""
     pairs = [(f"r{source}", f"r{result}") for result, source in graph.made_from]
     pairs += [(f"f{file}", f"r{result}") for result, stream in graph.reads for file in graph.streams.get(stream, ())]
-    pairs += [(f"u{function}", f"r{result}") for result, function in graph.uses]
+    pairs += [(f"u{each}", f"r{result}") for result, kit in graph.uses for each in graph.kits.get(kit, ())]
     return [pair for pair in pairs if pair[0] in nodes and pair[1] in nodes]
 
 

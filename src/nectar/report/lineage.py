@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -19,9 +19,10 @@ _SHOWN: Final = 30  # of each kind; more are counted
 class LineageReport:
     """What was asked for, and the part of the graph that answers it. Its text is for people."""
 
-    def __init__(self, subject: str, graph: Lineage) -> None:
+    def __init__(self, subject: str, graph: Lineage, texts: Mapping[bytes, str] | None = None) -> None:
         self.subject = subject
         self.graph = graph
+        self._texts = texts or {}
 
     @property
     def results(self) -> list[Made]:
@@ -31,12 +32,14 @@ class LineageReport:
     @property
     def files(self) -> list[FileRead]:
         """Files that were read, each content of each once."""
-        return list(self.graph.files.values())
+        return sorted(self.graph.files.values())
 
     @property
     def functions(self) -> list[FunctionUsed]:
-        """Functions that were used, each version once."""
-        return list(self.graph.functions.values())
+        """Functions that were used, each version once, with their texts where they are known."""
+        known = self._texts
+        functions = (each._replace(text=known.get(each.digest, "")) for each in self.graph.functions.values())
+        return sorted(functions, key=lambda each: (each.name, each.digest))
 
     @property
     def people(self) -> list[str]:
@@ -79,9 +82,11 @@ class LineageReport:
                       for number, f in graph.files.items()],
             "reads": [{"result": keys[result], "files": list(graph.streams.get(stream, ()))}
                       for result, stream in graph.reads],
-            "functions": [{"id": number, "name": f.name, "place": f.place, "digest": f.digest.hex(), "text": f.text}
+            "functions": [{"id": number, "name": f.name, "place": f.place, "digest": f.digest.hex(),
+                           "text": self._texts.get(f.digest, "")}
                           for number, f in graph.functions.items()],
-            "uses": [{"result": keys[result], "function": function} for result, function in graph.uses],
+            "uses": [{"result": keys[result], "functions": list(graph.kits.get(kit, ()))}
+                     for result, kit in graph.uses],
             "names": [_name_record(name) for name in self.names],
             "people": self.people,
         }  # fmt: skip

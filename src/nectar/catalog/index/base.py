@@ -149,8 +149,8 @@ class Index(Protocol):
     def trace_function(self, name: str, direction: Direction) -> Lineage:
         """The same for all results that used a function: its whole name, or the last parts of it."""
 
-    def function_source(self, digest: bytes) -> str:
-        """The text of a function as it was; empty if it is not known."""
+    def function_texts(self, digests: Sequence[bytes]) -> dict[bytes, str]:
+        """The texts of functions as they were; those that are not known are left out."""
 
     def put_recipe(self, parts: Sequence[bytes]) -> bytes:
         """Keeps a recipe for ever, each part once however many recipes share it; returns its identity."""

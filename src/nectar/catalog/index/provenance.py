@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 import zlib
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
 import blake3
@@ -19,6 +20,8 @@ from nectar.model.entry import Name
 from nectar.model.lineage import Direction, FileRead, FunctionUsed, Lineage, Made, Provenance
 
 _MADE: Final = "key, program, about, by_whom, made, seconds, row_count, size, checksum, environment, site"
+_ENDS: Final = {"upstream": ("result", "source"), "downstream": ("source", "result")}  # from where to where
+_Text = tuple[bytes, bytes]  # its hash, and itself compressed
 _REACHED: Final = "CREATE TEMP TABLE IF NOT EXISTS reached (number INTEGER PRIMARY KEY)"
 
 
@@ -41,10 +44,9 @@ class ProvenanceRows(Transactions):
             if sources.files:
                 stream = _stream(connection, sources.files)
                 connection.execute("INSERT INTO reads (result, stream) VALUES (?, ?)", (number, stream))
-            for function, text in zip(sources.functions, texts, strict=True):
-                used = _function(connection, function, text, provenance.made.at)
-                statement = "INSERT INTO uses (result, function) VALUES (?, ?) ON CONFLICT DO NOTHING"
-                connection.execute(statement, (number, used))
+            if sources.functions:
+                kit = _kit(connection, sources.functions, texts, provenance.made.at)
+                connection.execute("INSERT INTO uses (result, kit) VALUES (?, ?)", (number, kit))
 
         self._write("record provenance", record)
 
@@ -92,19 +94,27 @@ class ProvenanceRows(Transactions):
     def trace_function(self, name: str, direction: Direction) -> Lineage:
         """The same for all results that used a function: its whole name, or the last parts of it."""
         start = (
-            "SELECT DISTINCT uses.result FROM functions JOIN uses ON uses.function = functions.number "
-            f"WHERE {_is_or_ends('functions.name')}"
+            "SELECT DISTINCT uses.result FROM functions "
+            "JOIN kit_functions ON kit_functions.function = functions.number "
+            f"JOIN uses ON uses.kit = kit_functions.kit WHERE {_is_or_ends('functions.name')}"
         )
         return self._traced(start, _endings(name, "."), direction)
 
-    def function_source(self, digest: bytes) -> str:
-        """The text of a function as it was; empty if it is not known."""
+    def function_texts(self, digests: Sequence[bytes]) -> dict[bytes, str]:
+        """The texts of functions as they were; those that are not known are left out."""
         statement = (
-            "SELECT content FROM functions JOIN function_texts ON function_texts.identity = functions.text "
-            "WHERE functions.digest = ?"
+            "SELECT digest, content FROM functions JOIN function_texts ON function_texts.identity = functions.text "
+            "WHERE functions.digest IN ({})"
         )
-        row = self._read(lambda connection: connection.execute(statement, (digest,)).fetchone())
-        return _unpacked_text(row[0] if row else None)
+
+        def select(connection: sqlite3.Connection) -> dict[bytes, str]:
+            return {
+                digest: zlib.decompress(content).decode("utf-8", "surrogatepass")
+                for batch in rows.batches(digests)
+                for digest, content in connection.execute(statement.format(rows.marks(batch)), batch)
+            }
+
+        return self._read(select)
 
     def _traced(self, start: str, values: Sequence[object], direction: Direction) -> Lineage:
         return self._read(lambda connection: _lineage(connection, start, values, direction))
@@ -121,9 +131,10 @@ def _lineage(connection: sqlite3.Connection, start: str, values: Sequence[object
             row[0]: Made._make(row[1:])
             for row in connection.execute(f"SELECT number, {_MADE} FROM results WHERE number IN reached ORDER BY made")
         }
-        edges = connection.execute(
-            "SELECT result, source FROM made_from WHERE result IN reached AND source IN reached"
-        ).fetchall()
+        # The other end of each is reached as well: that is how the table was filled. Asking for both ends would let
+        # SQLite try every pair of them.
+        here = _ENDS[direction][0]
+        edges = connection.execute(f"SELECT result, source FROM made_from WHERE {here} IN reached").fetchall()
         found = Lineage(direction, begun, results, tuple(edges), names=tuple(_names(connection)))
         return found if direction == "downstream" else _with_origins(connection, found)
     finally:
@@ -132,7 +143,7 @@ def _lineage(connection: sqlite3.Connection, start: str, values: Sequence[object
 
 def _reach(connection: sqlite3.Connection, start: str, values: Sequence[object], direction: Direction) -> None:
     """The results that can be reached are in the table of this connection."""
-    here, there = ("result", "source") if direction == "upstream" else ("source", "result")
+    here, there = _ENDS[direction]
     connection.execute(_REACHED)
     connection.execute("DELETE FROM reached")
     connection.execute(
@@ -144,31 +155,35 @@ def _reach(connection: sqlite3.Connection, start: str, values: Sequence[object],
 
 def _with_origins(connection: sqlite3.Connection, found: Lineage) -> Lineage:
     """The same with the files and functions that its results came from."""
-    reads = connection.execute("SELECT result, stream FROM reads WHERE result IN reached").fetchall()
-    uses = connection.execute("SELECT result, function FROM uses WHERE result IN reached").fetchall()
-    of_streams = "SELECT DISTINCT stream FROM reads WHERE result IN reached"
-    streams: dict[int, list[int]] = {}
-    for stream, file in connection.execute(
-        f"SELECT stream, file FROM stream_files WHERE stream IN ({of_streams}) ORDER BY stream, file"
-    ):
-        streams.setdefault(stream, []).append(file)
+    reads, streams = _groups(connection, "reads", "stream", "stream_files", "file")
+    uses, kits = _groups(connection, "uses", "kit", "kit_functions", "function")
     files = connection.execute(
-        "SELECT number, url, identity, size FROM files WHERE number IN "
-        f"(SELECT file FROM stream_files WHERE stream IN ({of_streams})) ORDER BY url"
+        "SELECT number, url, identity, size FROM files WHERE number IN (SELECT file FROM stream_files "
+        "WHERE stream IN (SELECT stream FROM reads WHERE result IN reached))"
     )
     functions = connection.execute(
-        "SELECT number, digest, name, place, content FROM functions "
-        "LEFT JOIN function_texts ON function_texts.identity = functions.text WHERE number IN "
-        "(SELECT function FROM uses WHERE result IN reached) ORDER BY name, first"
+        "SELECT number, digest, name, place FROM functions WHERE number IN (SELECT function FROM kit_functions "
+        "WHERE kit IN (SELECT kit FROM uses WHERE result IN reached))"
     )
-    return Lineage(
-        found.direction, found.start, found.results, found.made_from,
-        {row[0]: FileRead._make(row[1:]) for row in files},
-        {stream: tuple(numbers) for stream, numbers in streams.items()},
-        tuple(reads),
-        {row[0]: FunctionUsed(row[1], row[2], row[3], _unpacked_text(row[4])) for row in functions},
-        tuple(uses), found.names,
+    return replace(
+        found, reads=reads, streams=streams, uses=uses, kits=kits,
+        files={row[0]: FileRead._make(row[1:]) for row in files},
+        functions={number: FunctionUsed(digest, name, place) for number, digest, name, place in functions},
     )  # fmt: skip
+
+
+def _groups(
+    connection: sqlite3.Connection, pairs: str, group: str, members: str, member: str
+) -> tuple[tuple[tuple[int, int], ...], dict[int, tuple[int, ...]]]:
+    """Which result has which group, and which members each of these groups has."""
+    found = connection.execute(f"SELECT result, {group} FROM {pairs} WHERE result IN reached").fetchall()
+    gathered: dict[int, list[int]] = {}
+    for number, each in connection.execute(
+        f"SELECT {group}, {member} FROM {members} "
+        f"WHERE {group} IN (SELECT {group} FROM {pairs} WHERE result IN reached)"
+    ):
+        gathered.setdefault(number, []).append(each)
+    return tuple(found), {number: tuple(each) for number, each in gathered.items()}
 
 
 def _names(connection: sqlite3.Connection) -> Iterable[tuple[Name, int]]:
@@ -226,23 +241,40 @@ def _result_of(connection: sqlite3.Connection, key: bytes) -> int:
 def _stream(connection: sqlite3.Connection, files: Sequence[FileRead]) -> int:
     """The number of files that are read together."""
     content = b"".join(file.identity + blake3.blake3(file.url.encode()).digest() for file in files)
-    identity = blake3.blake3(content).digest()
-    known = connection.execute("SELECT number FROM streams WHERE identity = ?", (identity,)).fetchone()
-    if known is not None:
-        return int(known[0])
-    stream = int(connection.execute("INSERT INTO streams (identity) VALUES (?)", (identity,)).lastrowid or 0)
-    connection.executemany("INSERT INTO files (url, identity, size) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", files)
-    connection.executemany(
-        "INSERT INTO stream_files (stream, file) SELECT ?, number FROM files WHERE url = ? AND identity = ? "
-        "ON CONFLICT DO NOTHING",
-        [(stream, file.url, file.identity) for file in files],
-    )
+    stream, is_new = _group(connection, "streams", content)
+    if is_new:
+        statement = "INSERT INTO files (url, identity, size) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+        connection.executemany(statement, files)
+        connection.executemany(
+            "INSERT INTO stream_files (stream, file) SELECT ?, number FROM files WHERE url = ? AND identity = ? "
+            "ON CONFLICT DO NOTHING",
+            [(stream, file.url, file.identity) for file in files],
+        )
     return stream
 
 
-def _function(
-    connection: sqlite3.Connection, function: FunctionUsed, text: tuple[bytes, bytes] | None, at: float
+def _kit(
+    connection: sqlite3.Connection, functions: Sequence[FunctionUsed], texts: Sequence[_Text | None], at: float
 ) -> int:
+    """The number of functions that are used together."""
+    kit, is_new = _group(connection, "kits", b"".join(function.digest for function in functions))
+    if is_new:
+        numbers = [_function(connection, each, text, at) for each, text in zip(functions, texts, strict=True)]
+        statement = "INSERT INTO kit_functions (kit, function) VALUES (?, ?) ON CONFLICT DO NOTHING"
+        connection.executemany(statement, [(kit, number) for number in numbers])
+    return kit
+
+
+def _group(connection: sqlite3.Connection, table: str, content: bytes) -> tuple[int, bool]:
+    """The number of a group, and whether it is a new one, whose members are still to be written down."""
+    identity = blake3.blake3(content).digest()
+    known = connection.execute(f"SELECT number FROM {table} WHERE identity = ?", (identity,)).fetchone()
+    if known is not None:
+        return int(known[0]), False
+    return int(connection.execute(f"INSERT INTO {table} (identity) VALUES (?)", (identity,)).lastrowid or 0), True
+
+
+def _function(connection: sqlite3.Connection, function: FunctionUsed, text: _Text | None, at: float) -> int:
     known = connection.execute("SELECT number FROM functions WHERE digest = ?", (function.digest,)).fetchone()
     if known is not None:
         return int(known[0])
@@ -254,13 +286,9 @@ def _function(
     return int(connection.execute(statement, values).lastrowid or 0)
 
 
-def _packed_text(function: FunctionUsed) -> tuple[bytes, bytes] | None:
+def _packed_text(function: FunctionUsed) -> _Text | None:
     """The text of a function under its hash, compressed; outside of the transaction, which others wait for."""
     if not function.text:
         return None
     content = function.text.encode("utf-8", "surrogatepass")
     return blake3.blake3(content).digest(), zlib.compress(content)
-
-
-def _unpacked_text(content: bytes | None) -> str:
-    return "" if content is None else zlib.decompress(content).decode("utf-8", "surrogatepass")

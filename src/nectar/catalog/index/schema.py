@@ -46,7 +46,8 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
         "ALTER TABLE names ADD COLUMN note TEXT NOT NULL DEFAULT ''",
         "CREATE INDEX names_by_key ON names (key)",
         # How results came about, kept for ever. Rows refer to each other by number: a graph of keys would be read
-        # several times slower. Streams (which files were read together) and texts are there once, whoever shares them.
+        # several times slower. Streams (files that were read together), kits (functions that were used together) and
+        # texts are there once, whoever shares them.
         """CREATE TABLE results (
             number INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, program BLOB NOT NULL, about TEXT NOT NULL,
             by_whom TEXT NOT NULL, made REAL NOT NULL, seconds REAL NOT NULL, row_count INTEGER NOT NULL,
@@ -71,8 +72,11 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
             first REAL NOT NULL, text BLOB)""",
         "CREATE INDEX functions_by_name ON functions (name)",
         "CREATE TABLE function_texts (identity BLOB PRIMARY KEY, content BLOB NOT NULL)",
-        "CREATE TABLE uses (result INTEGER NOT NULL, function INTEGER NOT NULL, PRIMARY KEY (result, function))",
-        "CREATE INDEX uses_by_function ON uses (function, result)",
+        "CREATE TABLE kits (number INTEGER PRIMARY KEY, identity BLOB NOT NULL UNIQUE)",
+        "CREATE TABLE kit_functions (kit INTEGER NOT NULL, function INTEGER NOT NULL, PRIMARY KEY (kit, function))",
+        "CREATE INDEX kit_functions_by_function ON kit_functions (function, kit)",
+        "CREATE TABLE uses (result INTEGER NOT NULL, kit INTEGER NOT NULL, PRIMARY KEY (result, kit))",
+        "CREATE INDEX uses_by_kit ON uses (kit, result)",
     ),
 )
 VERSION: Final = len(MIGRATIONS)
