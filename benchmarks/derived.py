@@ -1,6 +1,6 @@
 """How long questions about the provenance of many results take, and how long it takes to write one result down.
 
-    python benchmarks/derived.py [--results 10000] [--runs 7]
+    python benchmarks/derived.py [--results 5000] [--runs 7]
 
 The graph is known: a chain of results, each made from the one before, from a file of its own and by two functions, one
 of which all share; and as many results again that were all made from the last of the chain. Prints a table for people,
@@ -69,7 +69,7 @@ def questions(index: SqliteIndex, results: int) -> dict[str, tuple[Callable[[], 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--results", type=int, default=10_000, help="deep, and as many wide")
+    parser.add_argument("--results", type=int, default=5_000, help="deep, and as many wide")
     parser.add_argument("--runs", type=int, default=7)
     arguments = parser.parse_args()
     figures: dict[str, object] = {"results": 2 * arguments.results}

@@ -37,14 +37,19 @@ class Place:
 def place_in_force() -> Place:
     """Where the names are that this program means."""
     session = current()
-    settings = load_settings() if session is None else session.settings
-    return Place(str(settings.home), settings.store)
+    return _place_of(load_settings() if session is None else session.settings)
+
+
+def _place_of(settings: Settings) -> Place:
+    """From the root: a program may go to another folder before it reads."""
+    store = settings.store if not settings.store or "://" in settings.store else os.path.abspath(settings.store)
+    return Place(os.path.abspath(settings.home), store)
 
 
 def catalog_at(home: Path, store: str = "") -> Catalog:
     """The catalog in a folder: that of the session, if it is the same; otherwise one that is opened for reading it."""
     session = current()
-    if session is not None and (session.settings.home, session.settings.store) == (home, store):
+    if session is not None and _place_of(session.settings) == Place(str(home), store):
         catalog = session.catalog
         if catalog is not None:
             return catalog

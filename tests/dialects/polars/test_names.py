@@ -384,3 +384,30 @@ def test_in_fresh_processes(tmp_path, log):
     (tmp_path / "helper_of_a_test.py").unlink()
     for count in (1, 0):
         assert json.loads(run(tmp_path, SECOND)) == [240, count]
+
+
+def test_many_threads_save_and_read_at_once(enabled, log):
+    from concurrent.futures import ThreadPoolExecutor
+
+    def work(number):
+        nectar.save(seconds(log), f"same/{number % 4}")
+        return nectar.scan(f"same/{number % 4}").select(pl.col("seconds").sum()).collect().item()
+
+    with ThreadPoolExecutor(8) as pool:
+        assert len(set(pool.map(work, range(24)))) == 1
+    assert {name.version for name in enabled.catalog.index.names("same/")} == {1}
+    assert len({name.key for name in enabled.catalog.index.names("same/")}) == 1
+
+
+def test_a_program_that_goes_to_another_folder(tmp_path, log, monkeypatch):
+    code = """
+import os, polars as pl, nectar
+nectar.enable(home="home", reserve=0)
+pl.scan_parquet("clicks/*.parquet").select(pl.len()).nectar.save("a")
+lf = nectar.scan("a")
+os.makedirs("elsewhere"); os.chdir("elsewhere")
+print(lf.collect().item())
+nectar.disable()
+print(lf.collect().item())
+"""
+    assert run(tmp_path, code).split() == ["240", "240"]

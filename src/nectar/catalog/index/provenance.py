@@ -22,7 +22,7 @@ from nectar.model.lineage import Direction, FileRead, FunctionUsed, Lineage, Mad
 _MADE: Final = "key, program, about, by_whom, made, seconds, row_count, size, checksum, environment, site"
 _ENDS: Final = {"upstream": ("result", "source"), "downstream": ("source", "result")}  # from where to where
 _Text = tuple[bytes, bytes]  # its hash, and itself compressed
-_REACHED: Final = "CREATE TEMP TABLE IF NOT EXISTS reached (number INTEGER PRIMARY KEY)"
+_TABLES: Final = ("asked", "reached")  # of each connection
 
 
 class ProvenanceRows(Transactions):
@@ -124,9 +124,12 @@ class ProvenanceRows(Transactions):
 
 
 def _lineage(connection: sqlite3.Connection, start: str, values: Sequence[object], direction: Direction) -> Lineage:
-    begun = tuple(number for (number,) in connection.execute(start, values))
-    _reach(connection, start, values, direction)
+    for table in _TABLES:
+        connection.execute(f"CREATE TEMP TABLE IF NOT EXISTS {table} (number INTEGER PRIMARY KEY)")
     try:
+        connection.execute(f"INSERT INTO asked {start}", values)
+        _reach(connection, direction)
+        begun = tuple(number for (number,) in connection.execute("SELECT number FROM asked"))
         results = {
             row[0]: Made._make(row[1:])
             for row in connection.execute(f"SELECT number, {_MADE} FROM results WHERE number IN reached ORDER BY made")
@@ -138,18 +141,16 @@ def _lineage(connection: sqlite3.Connection, start: str, values: Sequence[object
         found = Lineage(direction, begun, results, tuple(edges), names=tuple(_names(connection)))
         return found if direction == "downstream" else _with_origins(connection, found)
     finally:
-        connection.execute("DELETE FROM reached")
+        for table in _TABLES:
+            connection.execute(f"DELETE FROM {table}")
 
 
-def _reach(connection: sqlite3.Connection, start: str, values: Sequence[object], direction: Direction) -> None:
-    """The results that can be reached are in the table of this connection."""
+def _reach(connection: sqlite3.Connection, direction: Direction) -> None:
+    """The results that can be reached from those that were asked for are in a table of this connection."""
     here, there = _ENDS[direction]
-    connection.execute(_REACHED)
-    connection.execute("DELETE FROM reached")
     connection.execute(
-        f"INSERT INTO reached WITH RECURSIVE way (number) AS ({start} UNION "
-        f"SELECT made_from.{there} FROM made_from JOIN way ON made_from.{here} = way.number) SELECT number FROM way",
-        values,
+        "INSERT INTO reached WITH RECURSIVE way (number) AS (SELECT number FROM asked UNION "
+        f"SELECT made_from.{there} FROM made_from JOIN way ON made_from.{here} = way.number) SELECT number FROM way"
     )
 
 
