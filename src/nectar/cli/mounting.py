@@ -6,7 +6,9 @@ from pathlib import Path
 
 import click
 
-from nectar.cli.opened import common_options, opened, print_json
+from nectar.cli.failure import reported
+from nectar.cli.opened import common_options, print_json, settings_of
+from nectar.errors import MissingExtraError
 
 
 @click.command()
@@ -17,11 +19,12 @@ def mount(folder: Path, home: Path | None, as_json: bool) -> None:
 
     Needs FUSE, and the extra `mount`: pip install 'nectar-data[mount]'.
     """
-    with opened(home, as_json) as (_, settings):
-        pass
-    from nectar.datasets.mount import mount as mount_names
-
-    with opened(home, as_json, folder=str(folder)):
+    with reported(as_json, folder=str(folder)):
+        settings = settings_of(home)
+        try:
+            from nectar.datasets.mount import mount as mount_names
+        except ImportError as error:
+            raise MissingExtraError("fsspec", "mount") from error
         if as_json:
             print_json({"folder": str(folder), "home": str(settings.home)})
         else:

@@ -62,7 +62,7 @@ class NectarFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
     def __init__(self, home: str = "", store: str = "", **options: Any) -> None:
         super().__init__(**options)
-        self._place = Place(str(Path(home).expanduser()), store) if home else None
+        self._place = Place(str(Path(home).expanduser().absolute()), store) if home else None
 
     # what is there
 

@@ -53,8 +53,9 @@ def files_of(identities: Iterable[Identity]) -> tuple[FileRead, ...]:
 def _functions_of(step: Step) -> Iterator[FunctionUsed]:
     if step.kind in ("Scan", "DataFrameScan", "PythonScan") or not content_of(step).live:
         return
-    from nectar.keys.outcome import outcome_of  # takes long to load, and most plans hold no function
+    from nectar.keys.outcome import explore  # takes long to load, and most plans hold no function
     from nectar.keys.sources import functions_of
 
     for pickled in functions_in(step.body, (step.kind,)):
-        yield from functions_of(outcome_of(Callback(unpickled(pickled, "a Polars plan"))).walk)
+        walk, _, _ = explore(Callback(unpickled(pickled, "a Polars plan")))
+        yield from functions_of(walk)
