@@ -103,13 +103,13 @@ def test_lineage_outlives_the_data(graph):
 
 def test_lineage_in_words(graph):
     text = good(graph, "lineage", "team/top", "--sources")
-    assert text.startswith("team/top: made from 1 other results\n")
+    assert text.startswith("team/top: made from 1 other result\n")
     assert "team/pages@1 since" in text
     assert "the first" in text
     assert '    def clean(page: str) -> str:\n        """Takes the spaces away."""\n' in text
     assert "test_names.py:" in text
     assert "def clean" not in good(graph, "lineage", "team/top")
-    assert "2 results depend on it" not in good(graph, "lineage", "clean")
+    assert good(graph, "lineage", "clean").startswith("clean: 1 result, and 1 other result made from there\n")
 
 
 def test_lineage_in_other_forms(graph, tmp_path):

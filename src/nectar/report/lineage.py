@@ -56,17 +56,19 @@ class LineageReport:
 
     def lines(self, limit: int, texts: bool = False) -> Iterator[str]:
         """The text, with so many of each kind at most; 0 for all. texts: of functions, as they were."""
-        others = len(self.graph.results) - len(self.graph.start)
-        up = self.graph.direction == "upstream"
-        yield f"{self.subject}: " + (
-            f"made from {others:,} other results" if up else f"{others:,} results depend on it"
-        )
+        yield f"{self.subject}: {self._summary()}"
         yield from _section("names", [_name_line(name) for name in self.names], limit)
         yield from _section("results", [_made_line(made) for made in self.results], limit)
         yield from _section("files", [_file_line(file) for file in self.files], limit)
         yield from _section("functions", [_function_lines(each, texts) for each in self.functions], limit)
         yield from _section("people", self.people, limit)
         yield from _section("versions", sorted({made.environment for made in self.results if made.environment}), limit)
+
+    def _summary(self) -> str:
+        others, asked = len(self.graph.results) - len(self.graph.start), len(self.graph.start)
+        if self.graph.direction == "upstream":
+            return f"made from {_results(others, 'other ')}"
+        return f"{_results(asked)}, and {_results(others, 'other ')} made from there"
 
     def record(self) -> dict[str, Any]:
         """The same as JSON has it."""
@@ -109,6 +111,10 @@ class LineageReport:
 
     def _repr_svg_(self) -> str:
         return self.to_svg()
+
+
+def _results(count: int, which: str = "") -> str:
+    return f"{count:,} {which}result" + ("" if count == 1 else "s")
 
 
 def when(moment: float) -> str:

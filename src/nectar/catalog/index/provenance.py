@@ -1,7 +1,7 @@
 """How results came about, in the SQLite index: written once for each result, never deleted, and read as a graph.
 
-Law: a question about ten thousand results is a handful of statements, whatever the shape of the graph. What is reached
-is collected in a table of the connection, and everything else is joined with it.
+Law: a question about ten thousand results is a handful of statements, whatever the shape of the graph, and all of them
+see one moment. What is reached is collected in a temporary table, and everything else is joined with it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from nectar.model.lineage import Direction, FileRead, FunctionUsed, Lineage, Mad
 _MADE: Final = "key, program, about, by_whom, made, seconds, row_count, size, checksum, environment, site"
 _ENDS: Final = {"upstream": ("result", "source"), "downstream": ("source", "result")}  # from where to where
 _Text = tuple[bytes, bytes]  # its hash, and itself compressed
-_TABLES: Final = ("asked", "reached")  # of each connection
 
 
 class ProvenanceRows(Transactions):
@@ -117,32 +116,29 @@ class ProvenanceRows(Transactions):
         return self._read(select)
 
     def _traced(self, start: str, values: Sequence[object], direction: Direction) -> Lineage:
-        return self._read(lambda connection: _lineage(connection, start, values, direction))
+        return self._snapshot(lambda connection: _lineage(connection, start, values, direction))
 
 
 # the graph
 
 
 def _lineage(connection: sqlite3.Connection, start: str, values: Sequence[object], direction: Direction) -> Lineage:
-    for table in _TABLES:
-        connection.execute(f"CREATE TEMP TABLE IF NOT EXISTS {table} (number INTEGER PRIMARY KEY)")
-    try:
-        connection.execute(f"INSERT INTO asked {start}", values)
-        _reach(connection, direction)
-        begun = tuple(number for (number,) in connection.execute("SELECT number FROM asked"))
-        results = {
-            row[0]: Made._make(row[1:])
-            for row in connection.execute(f"SELECT number, {_MADE} FROM results WHERE number IN reached ORDER BY made")
-        }
-        # The other end of each is reached as well: that is how the table was filled. Asking for both ends would let
-        # SQLite try every pair of them.
-        here = _ENDS[direction][0]
-        edges = connection.execute(f"SELECT result, source FROM made_from WHERE {here} IN reached").fetchall()
-        found = Lineage(direction, begun, results, tuple(edges), names=tuple(_names(connection)))
-        return found if direction == "downstream" else _with_origins(connection, found)
-    finally:
-        for table in _TABLES:
-            connection.execute(f"DELETE FROM {table}")
+    """The answer, in a transaction that is rolled back: the tables of this question go with it."""
+    for table in ("asked", "reached"):
+        connection.execute(f"CREATE TEMP TABLE {table} (number INTEGER PRIMARY KEY)")
+    connection.execute(f"INSERT INTO asked {start}", values)
+    _reach(connection, direction)
+    begun = tuple(number for (number,) in connection.execute("SELECT number FROM asked"))
+    results = {
+        row[0]: Made._make(row[1:])
+        for row in connection.execute(f"SELECT number, {_MADE} FROM results WHERE number IN reached ORDER BY made")
+    }
+    # The other end of each is reached as well: that is how the table was filled. Asking for both ends would let SQLite
+    # try every pair of them.
+    here = _ENDS[direction][0]
+    edges = connection.execute(f"SELECT result, source FROM made_from WHERE {here} IN reached").fetchall()
+    found = Lineage(direction, begun, results, tuple(edges), names=tuple(_names(connection)))
+    return found if direction == "downstream" else _with_origins(connection, found)
 
 
 def _reach(connection: sqlite3.Connection, direction: Direction) -> None:
