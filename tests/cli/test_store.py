@@ -16,7 +16,7 @@ from nectar.model.entry import Job
 from nectar.settings import load_settings
 
 TABLE = pl.DataFrame({"url": ["a", "b", "c"], "visits": [1, 2, 3]})
-CATALOG_COMMANDS = ("ls", "show", "pin", "unpin", "stats", "gc", "check")
+CATALOG_COMMANDS = ("ls", "show", "lineage", "export", "mount", "pin", "unpin", "rm", "stats", "gc", "check")
 
 
 def key(number: int) -> bytes:
