@@ -50,7 +50,7 @@ def _kept(session: Session, catalog: Catalog, lf: pl.LazyFrame, engine: PolarsEn
     """The entry of the result, in the catalog; or why it is not there."""
     why_not = ""
     for _ in range(_ATTEMPTS):
-        session.settle()
+        session.keeper.drain()
         query = prepared_or_why_not(session, lf)
         if isinstance(query, str):
             lf.collect_schema()  # what is wrong with the query itself, Polars says
@@ -62,7 +62,7 @@ def _kept(session: Session, catalog: Catalog, lf: pl.LazyFrame, engine: PolarsEn
             why_not = _computed(session, query, lf, engine)
         finally:
             query.close()
-        session.settle()
+        session.keeper.drain()
         found = catalog.index.lookup(query.root.keys)
         if found:
             return next(found[key] for key in query.root.keys if key in found)
@@ -76,7 +76,7 @@ def _computed(session: Session, query: Query, lf: pl.LazyFrame, engine: PolarsEn
             tell_hits(session, report, query, 0.0)
             return ""
         engine.compute(session, report, query, lf, {"optimizations": DEFAULT_QUERY_OPT_FLAGS})
-        session.settle()
+        session.keeper.drain()
         keeping = [part.keeping for part in report.parts if part.key == query.root.key.hex() and part.keeping]
         return keeping[-1].removeprefix("not kept: ") if keeping else ""
 
