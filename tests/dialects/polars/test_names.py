@@ -411,3 +411,22 @@ nectar.disable()
 print(lf.collect().item())
 """
     assert run(tmp_path, code).split() == ["240", "240"]
+
+
+def test_every_version_keeps_the_functions_it_was_made_with(tmp_path, log, monkeypatch):
+    helper = tmp_path / "helper_of_a_test.py"
+    for text in ("page.upper()", "page.lower()"):
+        helper.write_text(f"def clean(page):\n    return {text}\n", encoding="utf-8")
+        run(tmp_path, FIRST)
+    helper.unlink()
+    monkeypatch.setenv("NECTAR_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(session, "_chosen", None)
+    monkeypatch.setattr(session, "_disabled", True)
+    texts = {
+        version.version: nectar.open(f"team/pages@{version.version}").lineage().functions[0].text
+        for version in nectar.open("team/pages").versions
+    }
+    assert texts == {
+        1: "def clean(page):\n    return page.upper()\n",
+        2: "def clean(page):\n    return page.lower()\n",
+    }
