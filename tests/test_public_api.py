@@ -10,6 +10,7 @@ import pytest
 import nectar
 
 PUBLIC = {
+    "Dataset",
     "File",
     "Fingerprint",
     "Folder",
@@ -29,9 +30,12 @@ PUBLIC = {
     "fingerprint",
     "last_run",
     "memo",
+    "open",
     "pure",
     "register_fingerprint",
     "reuse",
+    "save",
+    "scan",
     "trace",
     "valid_for",
     "why",

@@ -16,6 +16,9 @@ The public names are few, and each is loaded when it is first used: `import nect
     aggregate(...)              an aggregate of your own for Polars, merged when data is added
     collect(lf)                 the frame of a Polars query, with everything reused that is known
     explain(lf)                 what of a Polars query would be reused, and why not the rest
+    save(lf, "team/top_urls")   the result of a Polars query, kept, and a name that points to it
+    scan("team/top_urls")       a lazy frame over the result that a name points to
+    open("team/top_urls")       a named result as a Dataset: for Polars, Arrow, pandas; versions and lineage
     PolarsEngine()              Nectar as an engine of Polars, for single queries
     last_run()                  what was reused, computed and kept, and why
 """
@@ -24,8 +27,9 @@ from importlib import import_module
 
 TYPE_CHECKING = False  # as typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
+    from nectar.datasets.dataset import Dataset, open
     from nectar.dialects.polars.aggregates.by_user import aggregate
-    from nectar.dialects.polars.api import collect, explain
+    from nectar.dialects.polars.api import collect, explain, save, scan
     from nectar.dialects.polars.engine import PolarsEngine
     from nectar.dialects.python.declared_inputs import File, Folder, valid_for
     from nectar.dialects.python.memo import memo
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Dataset",
     "File",
     "Fingerprint",
     "Folder",
@@ -57,15 +62,19 @@ __all__ = [
     "fingerprint",
     "last_run",
     "memo",
+    "open",
     "pure",
     "register_fingerprint",
     "reuse",
+    "save",
+    "scan",
     "trace",
     "valid_for",
     "why",
 ]
 
 _HOMES = {
+    "Dataset": "nectar.datasets.dataset",
     "File": "nectar.dialects.python.declared_inputs",
     "Fingerprint": "nectar.model.fingerprint",
     "Folder": "nectar.dialects.python.declared_inputs",
@@ -85,9 +94,12 @@ _HOMES = {
     "fingerprint": "nectar.keys.api",
     "last_run": "nectar.session",
     "memo": "nectar.dialects.python.memo",
+    "open": "nectar.datasets.dataset",
     "pure": "nectar.keys.api",
     "register_fingerprint": "nectar.keys.api",
     "reuse": "nectar.session",
+    "save": "nectar.dialects.polars.api",
+    "scan": "nectar.dialects.polars.api",
     "trace": "nectar.keys.api",
     "valid_for": "nectar.dialects.python.declared_inputs",
     "why": "nectar.keys.api",

@@ -4,12 +4,15 @@
     ├── UserError                 something the caller can change
     │   ├── UncacheableError      a function reads or changes what its fingerprint cannot see (also TypeError)
     │   ├── UnencodableError      a value has no canonical bytes (also TypeError)
-    │   └── SettingError          a setting has a value that means nothing (also ValueError)
+    │   ├── SettingError          a setting has a value that means nothing (also ValueError)
+    │   ├── UnknownNameError      a name is none, or points to nothing (also LookupError)
+    │   └── NotSavedError         a result cannot be kept, so that no name can point to it
     ├── EnvironmentFailure        the machine, a file or a package is not as it should be
     │   ├── MissingExtraError     an optional package is not installed (also ImportError)
     │   ├── StoreFailure          the store cannot be read or written (also OSError)
     │   ├── InputFailure          a file or URL that a program reads cannot be identified (also OSError)
     │   │   └── MissingInputError it is not there (also FileNotFoundError)
+    │   ├── DeletedError          a result was deleted and cannot be made again (also FileNotFoundError)
     │   └── CatalogFailure        the catalog cannot be opened or is from a newer version
     └── InternalError             a mistake in Nectar itself
 
@@ -75,6 +78,18 @@ class NectarWarning(UserWarning):
 
 class SettingError(UserError, ValueError):
     """A setting has a value that means nothing."""
+
+
+class UnknownNameError(UserError, LookupError):
+    """A name is not one that can be given, or points to nothing."""
+
+
+class NotSavedError(UserError):
+    """A result cannot be kept, so that no name can point to it."""
+
+
+class DeletedError(EnvironmentFailure, FileNotFoundError):
+    """A result was deleted to make room, and cannot be made again from here."""
 
 
 class StoreFailure(EnvironmentFailure, OSError):

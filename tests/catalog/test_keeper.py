@@ -121,3 +121,31 @@ def test_the_thread_ends_with_the_keeper():
     assert keeper.close(LIMIT)
     keeper._thread.join(LIMIT)
     assert not keeper._thread.is_alive()
+
+
+def test_draining_waits_for_what_came_before_and_for_nothing_else():
+    keeper = Keeper()
+    done, more = [], []
+
+    def again():
+        more.append(1)
+        if len(more) < 10_000:
+            keeper.submit(again)
+
+    keeper.submit(again)
+    keeper.submit(lambda: done.append("mine"))
+    keeper.drain()
+    assert done == ["mine"]
+    assert len(more) < 10_000
+    keeper.close(10)
+    keeper.drain()
+
+
+def test_draining_waits_for_a_piece_that_is_larger_than_the_limit(gate):
+    keeper = Keeper(most_bytes=10)
+    done = []
+    keeper.submit(lambda: (gate.wait(), done.append("large")), size=100)
+    threading.Timer(0.1, gate.set).start()
+    keeper.drain()
+    assert done == ["large"]
+    keeper.close(10)

@@ -48,7 +48,7 @@ def test_what_is_kept_comes_back(catalog, size):
         (Span(b"a", b"b", 2),),
         False,
     )
-    assert entry.producer == catalog.holder
+    assert entry.producer == catalog.person
     assert catalog.usage().size == entry.size
 
 
@@ -413,7 +413,7 @@ def test_one_computes_until_its_time_is_up(tmp_path, clock):
 
 def test_names_recipes_and_jobs(catalog):
     bound = catalog.bind("team/ü", key(1))
-    assert (bound.by, bound.version) == (catalog.holder, 1)
+    assert (bound.by, bound.version) == (catalog.person, 1)
     assert catalog.index.get_recipe(catalog.put_recipe([b"a", b"b"])) == [b"a", b"b"]
     job = Job(1.0, key(0), key(1), 2.0)
     catalog.log(job)

@@ -16,7 +16,7 @@ from nectar.model.entry import Job
 from nectar.settings import load_settings
 
 TABLE = pl.DataFrame({"url": ["a", "b", "c"], "visits": [1, 2, 3]})
-CATALOG_COMMANDS = ("ls", "show", "pin", "unpin", "stats", "gc", "check")
+CATALOG_COMMANDS = ("ls", "show", "lineage", "export", "mount", "pin", "unpin", "rm", "stats", "gc", "check")
 
 
 def key(number: int) -> bytes:
@@ -251,7 +251,8 @@ def test_show_of_what_is_not_there(filled, text):
 
 def test_show_of_a_name_whose_result_is_gone(filled):
     good(filled, "gc", "--all", "--apply")
-    assert "not kept any more" in failed(filled, "show", "team/top_urls")
+    assert "deleted to make room" in good(filled, "show", "team/top_urls")
+    assert told(filled, "show", "team/top_urls")["kept"] is False
 
 
 def test_show_is_no_use(filled):

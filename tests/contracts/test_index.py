@@ -52,7 +52,7 @@ def test_empty_index_knows_nothing(index):
     assert index.referred(["aa/bb"]) == set()
     assert not index.pin(key(1), True)
     assert not index.set_rebuildable(key(1), True)
-    assert not index.unbind("a")
+    assert not index.unbind("a", "me", NOW)
 
 
 def test_calls_with_nothing_do_nothing(index):
@@ -421,13 +421,28 @@ def test_names_by_prefix_as_they_are_now(index):
     assert len(index.names()) == 5
 
 
-def test_unbind_forgets_the_history(index):
+def test_a_removed_name_points_to_nothing_and_its_versions_never_come_again(index, another):
     index.bind("a", key(1), "me", NOW)
     index.bind("a", key(2), "me", NOW)
-    assert index.unbind("a")
-    assert not index.unbind("a")
-    assert index.history("a") == []
-    assert index.bind("a", key(3), "me", NOW).version == 1
+    assert index.unbind("a", "you", NOW + 5, "it was wrong")
+    assert not index.unbind("a", "you", NOW + 6)
+    assert index.resolve("a") is None
+    assert index.names() == []
+    assert index.totals().names == 0
+    removed, *before = another().history("a")
+    assert (removed.version, removed.removed, removed.by, removed.note) == (3, True, "you", "it was wrong")
+    assert [(name.version, name.key) for name in before] == [(2, key(2)), (1, key(1))]
+    assert index.bind("a", key(2), "me", NOW + 7).version == 4
+    assert index.totals().names == 1
+
+
+def test_a_new_note_is_a_new_version_and_no_note_is_none(index):
+    first = index.bind("a", key(1), "me", NOW, "first try")
+    assert index.bind("a", key(1), "me", NOW + 1) == first
+    assert index.bind("a", key(1), "me", NOW + 1, "first try") == first
+    second = index.bind("a", key(1), "me", NOW + 2, "looked at by two people")
+    assert (second.version, second.note) == (2, "looked at by two people")
+    assert index.history("a") == [second, first]
 
 
 def test_names_point_to_keys_without_entries_and_protect_nothing(index):

@@ -32,19 +32,31 @@ class Keeper:
         """Does the work soon; at once, in this thread, if too much waits already or the end has come."""
         with self._changed:
             if not self._closed and (self._held == 0 or self._held + size <= self._most):
-                self._waiting.append((work, size))
-                self._held += size
-                if self._thread is None:
-                    self._thread = threading.Thread(target=self._run, name="nectar-keeper", daemon=True)
-                    self._thread.start()
-                self._changed.notify_all()
+                self._put_off(work, size)
                 return
         _do(work)
+
+    def _put_off(self, work: Callable[[], object], size: int) -> None:
+        self._waiting.append((work, size))
+        self._held += size
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="nectar-keeper", daemon=True)
+            self._thread.start()
+        self._changed.notify_all()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Whether everything brought so far is done, after waiting so long at most."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._waiting and not self._busy, timeout)
+
+    def drain(self) -> None:
+        """Everything brought before this call is done; what others bring meanwhile is not waited for."""
+        done = threading.Event()
+        with self._changed:
+            if not self._waiting and not self._busy:
+                return
+            self._put_off(done.set, 0)  # however much waits already: it is done when everything before it is
+        done.wait()
 
     def close(self, timeout: float) -> bool:
         """Nothing is put off any more; whether all that was has been done within the time."""

@@ -6,12 +6,13 @@ row always means a whole result, and files without a row are garbage.
 
 from __future__ import annotations
 
+import getpass
 import logging
 import os
 import socket
 import threading
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
@@ -24,6 +25,7 @@ from nectar.catalog.state import Accept, Granted, Lapsed, Present, Taken
 from nectar.clock import Clock
 from nectar.errors import CatalogFailure, EnvironmentFailure, UserError
 from nectar.model.entry import Content, Entry, Job, Lease, Length, Name, Reservation, Span, Usage, Version
+from nectar.model.lineage import Made, Provenance, Sources
 from nectar.store.commit import Published
 from nectar.store.estimate import estimate
 from nectar.store.read import Damaged, Gone, Problem, Result
@@ -100,6 +102,7 @@ class Catalog:
         self.collector = collector
         self.clock = clock
         self.holder = f"{socket.gethostname()}:{os.getpid()}"
+        self.person = f"{_user()}@{socket.gethostname()}"
         self.read_only = read_only
         self.housekeeper: Housekeeper | None = None  # who opens the catalog decides whether it has one
         self._inline = inline
@@ -190,12 +193,13 @@ class Catalog:
         about: str = "",
         replaces: bool = False,
         made: float | None = None,
+        sources: Callable[[], Sources] | None = None,
     ) -> Kept | NotKept:
         """Keeps a result under its key. Whatever goes wrong with store or catalog, the caller goes on without it.
 
         value: a table, any object, or an object that was taken apart before (store.formats.objects.Pickled). about:
         what it is, for people. replaces: it takes the place of a result that is known already. made: when its
-        computation began, if that is not now.
+        computation began, if that is not now. sources: tells what it came from, and is asked only if it is kept.
         """
         if self.read_only:
             return NotKept("the store may only be read")
@@ -206,8 +210,24 @@ class Catalog:
             _log.warning("a result could not be kept: %s", failure)
             return NotKept(str(failure))
         if isinstance(kept, Kept):
+            self._record(kept.entry, sources, made_from)
             self._settle()
         return kept
+
+    def _record(self, entry: Entry, sources: Callable[[], Sources] | None, made_from: Sequence[Entry]) -> None:
+        """How a result came about is on record; if that fails, only the account of it is lost."""
+        if sources is None:
+            return
+        try:
+            known = sources()
+            made = Made(
+                entry.key, entry.program, entry.about, entry.producer, entry.created, entry.seconds, entry.rows,
+                entry.size, entry.manifest, known.environment, known.site,
+            )  # fmt: skip
+            above = dict.fromkeys([*known.made_from, *(each.key for each in made_from)])
+            self.index.record(Provenance(made, replace(known, made_from=tuple(above))))
+        except Exception as error:
+            _log.warning("how a result came about is not on record: %s: %s", type(error).__name__, error)
 
     def _settle(self) -> None:
         """Makes room afterwards if a result took more than it was thought to take."""
@@ -279,7 +299,7 @@ class Catalog:
             published.files, published.rows, state.cumulative(known.seconds, known.made_from),
             now if known.made is None else known.made, now,
             inline=published.inline, rebuildable=known.rebuildable, recipe=known.recipe, spans=known.spans,
-            producer=self.holder, about=known.about,
+            producer=self.person, about=known.about,
         )  # fmt: skip
         decision = self.index.add(entry, token, self._protect, now, known.replaces)
         if isinstance(decision, Accept):
@@ -318,9 +338,13 @@ class Catalog:
         """Protects a result from eviction, or no longer."""
         return self.index.pin(key, pinned)
 
-    def bind(self, name: str, key: bytes) -> Name:
+    def bind(self, name: str, key: bytes, note: str = "") -> Name:
         """Lets a name point to a key."""
-        return self.index.bind(name, key, self.holder, self.clock.now())
+        return self.index.bind(name, key, self.person, self.clock.now(), note)
+
+    def unbind(self, name: str, note: str = "") -> bool:
+        """Lets a name point to nothing; False if it does so already."""
+        return self.index.unbind(name, self.person, self.clock.now(), note)
 
     def put_recipe(self, parts: Sequence[bytes]) -> bytes:
         """Keeps a recipe for ever."""
@@ -422,3 +446,11 @@ class Catalog:
         self._try_to_flush()
         self.store.close()
         self.index.close()
+
+
+def _user() -> str:
+    """Whoever runs this process, as the system knows them."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):  # a container may run under a number without a name
+        return f"user {os.getuid()}" if hasattr(os, "getuid") else "somebody"

@@ -23,6 +23,7 @@ from nectar.cli.opened import (
     record_of,
     short,
 )
+from nectar.cli.outlook import Outlook
 from nectar.model.entry import Entry, Name
 from nectar.quantities import show_duration, show_size
 
@@ -58,17 +59,25 @@ def ls(only_names: bool, sort: str, limit: int, home: Path | None, as_json: bool
 def _list_entries(catalog: Catalog, sort: str, limit: int, as_json: bool, home: str) -> None:
     now, usage = catalog.clock.now(), catalog.usage()
     entries = _first(catalog, _ORDERS[sort], limit or usage.entries)
-    names = _names_by_key(catalog)
+    names, outlook = _names_by_key(catalog), Outlook(catalog)
     if as_json:
-        records = [{**record_of(e, now), "names": [name.name for name in names.get(e.key, ())]} for e in entries]
+        records = [
+            {
+                **record_of(entry, now),
+                "names": [name.name for name in names.get(entry.key, ())],
+                "evicted_next": outlook.goes(entry),
+                "eviction": outlook.told(entry),
+            }
+            for entry in entries
+        ]
         print_json({"home": home, "entries": records, "total": usage.entries, "size": usage.size})
         return
     if not entries:
         click.echo(f"Nothing is kept in {home}")
         return
-    rows = [_row(entry, names.get(entry.key, []), now) for entry in entries]
-    heads = ("KEY", "KIND", "ROWS", "SIZE", "MADE IN", "USED", "LAST USE", "")
-    print_table(heads, rows, frozenset((0, 1, 7)))
+    rows = [_row(entry, names.get(entry.key, []), outlook, now) for entry in entries]
+    heads = ("KEY", "KIND", "ROWS", "SIZE", "MADE IN", "USED", "LAST USE", "BY", "TO GO", "")
+    print_table(heads, rows, frozenset((0, 1, 7, 8, 9)))
     limited = catalog.collector.budget.size
     of = f" of {show_size(limited)}" if limited else ""
     click.echo(f"\n{number_of(usage.entries, 'entry', 'entries')}, {show_size(usage.size)}{of}, in {home}")
@@ -90,7 +99,7 @@ def _names_by_key(catalog: Catalog) -> dict[bytes, list[Name]]:
     return found
 
 
-def _row(entry: Entry, names: list[Name], now: float) -> tuple[str, ...]:
+def _row(entry: Entry, names: list[Name], outlook: Outlook, now: float) -> tuple[str, ...]:
     return (
         short(entry.key),
         kind_of(entry),
@@ -99,6 +108,8 @@ def _row(entry: Entry, names: list[Name], now: float) -> tuple[str, ...]:
         show_duration(entry.seconds),
         f"{entry.hits:,}x",
         ago(entry.used, now),
+        entry.producer or "-",
+        outlook.short(entry),
         ", ".join([*filter(None, [shortened(entry.about)]), *marks(entry, now), *(name.name for name in names)]),
     )
 
@@ -132,8 +143,12 @@ def _list_names(catalog: Catalog, limit: int, as_json: bool, home: str) -> None:
     now = catalog.clock.now()
     rows = []
     for name in shown:
-        size = show_size(kept[name.key].size) if name.key in kept else "gone"
-        rows.append((name.name, short(name.key), str(name.version), ago(name.since, now), size))
-    print_table(("NAME", "KEY", "VERSION", "BOUND", "SIZE"), rows, frozenset((0, 1)))
+        entry = kept.get(name.key)
+        rows.append((
+            name.name, short(name.key), str(name.version), ago(name.since, now), name.by or "-",
+            show_size(entry.size) if entry else "gone", show_duration(entry.seconds) if entry else "-",
+            f"{entry.hits:,}x" if entry else "-", name.note,
+        ))  # fmt: skip
+    print_table(("NAME", "KEY", "VERSION", "BOUND", "BY", "SIZE", "MADE IN", "USED", ""), rows, frozenset((0, 1, 4, 8)))
     if len(shown) < len(names):
         click.echo(f"{number_of(len(names) - len(shown), 'more', 'more')}: --limit 0 shows all")

@@ -20,7 +20,8 @@ import click
 from nectar.catalog.embedded import INDEX, open_catalog
 from nectar.catalog.service import Catalog
 from nectar.cli.failure import Failure, reported
-from nectar.model.entry import Entry
+from nectar.datasets.reference import chosen, parsed
+from nectar.model.entry import Entry, Name
 from nectar.quantities import show_duration
 from nectar.settings import Settings, load_settings
 
@@ -68,21 +69,34 @@ def opened(
 
 def entry_meant(catalog: Catalog | None, text: str, home: Path) -> Entry:
     """The one entry whose key begins with these digits, or that a name points to."""
+    bound, entry = result_meant(catalog, text, home)
+    if entry is None:
+        assert bound is not None  # or there would be an entry
+        raise Failure(f"the name {text!r} points to {bound.key.hex()}, which is not kept any more")
+    return entry
+
+
+def result_meant(catalog: Catalog | None, text: str, home: Path) -> tuple[Name | None, Entry | None]:
+    """The version of a name, and its entry if it is kept; or the one entry whose key begins with these digits."""
     if catalog is None:
         raise Failure(f"there is no catalog in {home} yet, so nothing is kept under {text!r}")
+    bound = name_meant(catalog, text)
+    if bound is not None:
+        return bound, catalog.index.lookup([bound.key]).get(bound.key)
     digits = text.lower()
     found = catalog.index.find(digits) if digits and set(digits) <= _HEX and len(digits) <= 64 else []
-    if len(found) == 1:
-        return found[0]
-    if found:
+    if len(found) > 1:
         raise Failure(_ambiguous(digits, found))
-    name = catalog.index.resolve(text)
-    if name is None:
+    if not found:
         raise Failure(f"no key begins with {text!r}, and it is no name: `nectar ls` shows what is there")
-    pointed = catalog.index.lookup([name.key]).get(name.key)
-    if pointed is None:
-        raise Failure(f"the name {text!r} points to {name.key.hex()}, which is not kept any more")
-    return pointed
+    return None, found[0]
+
+
+def name_meant(catalog: Catalog, text: str) -> Name | None:
+    """The version that a name, or a name with a version behind an @, stands for; None if there is no such name."""
+    name = text.partition("@")[0]
+    history = catalog.index.history(name)
+    return chosen(parsed(text), history) if history else None
 
 
 def _ambiguous(digits: str, found: Sequence[Entry]) -> str:
@@ -157,6 +171,7 @@ def record_of(entry: Entry, now: float) -> dict[str, object]:
         "files": entry.files,
         "seconds": entry.seconds,
         "hits": entry.hits,
+        "producer": entry.producer,
         "created": entry.created,
         "used": entry.used,
         "pinned": entry.pinned,

@@ -10,7 +10,20 @@ import click
 
 from nectar.catalog import state
 from nectar.catalog.service import Catalog
-from nectar.cli.opened import ago, common_options, entry_meant, kind_of, number_of, opened, print_json, record_of, rough
+from nectar.cli.opened import (
+    ago,
+    common_options,
+    kind_of,
+    number_of,
+    opened,
+    print_json,
+    record_of,
+    result_meant,
+    rough,
+    short,
+)
+from nectar.cli.outlook import Outlook
+from nectar.datasets.reference import shown
 from nectar.model.entry import Entry, Lease, Name
 from nectar.quantities import show_duration, show_size
 from nectar.store.read import Damaged, Gone, Result
@@ -37,17 +50,59 @@ def show(key: str, home: Path | None, as_json: bool) -> None:
     KEY is the beginning of a key, long enough to mean one entry, or a name.
     """
     with opened(home, as_json, asked=key) as (catalog, settings):
-        entry = entry_meant(catalog, key, settings.home)
-        assert catalog is not None  # or there would be no entry
+        bound, entry = result_meant(catalog, key, settings.home)
+        assert catalog is not None  # or there would be nothing to show
+        if entry is None:
+            assert bound is not None  # or there would be an entry
+            _show_deleted(catalog, bound, as_json)
+            return
         now = catalog.clock.now()
         content = _content(catalog, entry)
         leases = [lease for lease in catalog.index.leases() if entry.location and lease.location == entry.location]
         names = [name for name in catalog.index.names() if name.key == entry.key]
-        goes, why = verdict(catalog, entry, state.live(leases, now), now)
+        history = catalog.index.history(bound.name) if bound else []
+        outlook = Outlook(catalog)
+        goes, why = outlook.goes(entry), outlook.told(entry)
         if as_json:
-            print_json(_record(entry, content, leases, names, goes, why, now))
+            record = _record(entry, content, leases, names, goes, why, now)
+            print_json({**record, "history": [_version(name) for name in history]})
         else:
             _print(entry, content, state.live(leases, now), names, why, now)
+            _print_history(history)
+
+
+def _show_deleted(catalog: Catalog, bound: Name, as_json: bool) -> None:
+    """What is on record of a named result that is not kept any more."""
+    made = catalog.index.made([bound.key]).get(bound.key)
+    history = catalog.index.history(bound.name)
+    if as_json:
+        record = None if made is None else {"about": made.about, "by": made.by, "at": made.at, "seconds": made.seconds,
+                                            "rows": made.rows, "size": made.size, "site": made.site}  # fmt: skip
+        print_json({"key": bound.key.hex(), "kept": False, "made": record,
+                    "history": [_version(name) for name in history]})  # fmt: skip
+        return
+    click.echo(f"{'key':<9} {bound.key.hex()}")
+    click.echo(f"{'result':<9} deleted to make room")
+    if made is not None:
+        click.echo(f"{'what':<9} {made.about}")
+        click.echo(f"{'made':<9} by {made.by or 'somebody'}, in {show_duration(made.seconds)}, {made.site}")
+        click.echo(f"{'was':<9} {number_of(made.rows, 'row')}, {show_size(made.size)}")
+    _print_history(history)
+
+
+def _version(name: Name) -> dict[str, object]:
+    return {"version": name.version, "key": name.key.hex() or None, "since": name.since, "by": name.by,
+            "note": name.note}  # fmt: skip
+
+
+def _print_history(history: list[Name]) -> None:
+    if not history:
+        return
+    click.echo("versions")
+    for name in history:
+        what = "removed" if name.removed else short(name.key)
+        note = f": {name.note}" if name.note else ""
+        click.echo(f"  {name.version}  {shown(name.since)}  {what}  {name.by or 'somebody'}{note}")
 
 
 def _content(catalog: Catalog, entry: Entry) -> Content:
@@ -60,41 +115,6 @@ def _content(catalog: Catalog, entry: Entry) -> Content:
     assert isinstance(opened_result, Result)
     with opened_result:
         return Content(tuple((column.name, column.type) for column in opened_result.schema), opened_result.paths)
-
-
-# whether it would go
-
-
-def verdict(catalog: Catalog, entry: Entry, held: list[Lease], now: float) -> tuple[bool, str]:
-    """Whether the collector would evict an entry now, and why or why not."""
-    stays = state.may_evict(entry, held, now)
-    if stays == "pinned":
-        return False, "stays: it is pinned, until `nectar unpin`"
-    if stays is not None:
-        until = max(lease.until for lease in held)
-        return False, f"stays: {stays}, for another {rough(until - now)} at most"
-    for victim in catalog.collector.plan():
-        if victim.key == entry.key:
-            return True, f"goes with the next collection: {victim.reason}"
-    return False, _rank(catalog, entry, now)
-
-
-def _rank(catalog: Catalog, entry: Entry, now: float) -> str:
-    """Where an entry stands among those that may go."""
-    if not entry.rebuildable:
-        return "stays: it cannot be rebuilt, so everything else that may go goes first"
-    if entry.protected > now:
-        return f"stays: it is new, and spared for another {rough(entry.protected - now)} unless nothing else is left"
-    ranks = {
-        each.key: catalog.collector.policy.expendability(each, now)
-        for each in catalog.index.candidates()
-        if each.rebuildable and not each.pinned and each.protected <= now
-    }
-    if entry.key not in ranks:
-        return "stays: it was changed a moment ago"
-    place = 1 + sum(rank > ranks[entry.key] for rank in ranks.values())
-    policy = catalog.collector.policy.name
-    return f"stays: nothing has to go now; number {place:,} of {len(ranks):,} to go by the policy {policy}"
 
 
 # how it is put
@@ -111,7 +131,6 @@ def _record(
         "paths": list(content.paths),
         "schema": [{"name": name, "type": kind} for name, kind in content.columns],
         "problem": content.problem or None,
-        "producer": entry.producer,
         "signed": bool(entry.signature),
         "recipe": entry.recipe.hex() if entry.recipe else None,
         "spans": [{"first": s.first.hex(), "last": s.last.hex(), "count": s.count} for s in entry.spans],

@@ -2,36 +2,81 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Final
 
 import click
 
 from nectar.catalog.embedded import budget_of
+from nectar.catalog.service import Catalog
 from nectar.catalog.state import Budget
 from nectar.cli.opened import common_options, number_of, opened, print_json
 from nectar.model.entry import Totals, Usage
 from nectar.quantities import show_duration, show_size
 
+_DAYS: Final = (7, 30, 90, 250)
+
+
+@dataclass(frozen=True, slots=True)
+class Unused:
+    """What nobody has used for so many days, and what the collector would delete now."""
+
+    unused: tuple[dict[str, int], ...] = ()
+    would_go: int = 0
+    would_free: int = 0
+
+
+def _unused(catalog: Catalog) -> Unused:
+    now = catalog.clock.now()
+    found = catalog.index.unused([now - days * 86400 for days in _DAYS])
+    victims = catalog.collector.plan()
+    doomed = sum(size for _, size in catalog.index.doomed())
+    return Unused(
+        tuple(
+            {"days": days, "entries": entries, "size": size} for days, (entries, size) in zip(_DAYS, found, strict=True)
+        ),
+        len(victims),
+        sum(victim.size for victim in victims) + doomed,
+    )
+
+
+def _report(report: Unused) -> list[tuple[str, str]]:
+    idle = [
+        f"{number_of(each['entries'], 'entry', 'entries')} for {each['days']} days ({show_size(each['size'])})"
+        for each in report.unused
+        if each["entries"]
+    ]
+    goes = f"{number_of(report.would_go, 'entry', 'entries')} would go now, {show_size(report.would_free)} be freed"
+    return [("unused", "; ".join(idle) or "nothing for a week"), ("next", goes)]
+
 
 @click.command()
 @common_options
 def stats(home: Path | None, as_json: bool) -> None:
-    """Show what is kept and what it saved."""
+    """Show what is kept, what it saved, what nobody uses, and what would be deleted now."""
     with opened(home, as_json) as (catalog, settings):
-        usage, totals, free = Usage(), Totals(), None
+        usage, totals, free, report = Usage(), Totals(), None, Unused()
         if catalog is not None:
             usage, totals, free = catalog.usage(), catalog.index.totals(), catalog.store.free_space()
+            report = _unused(catalog)
         budget = budget_of(settings)
         if as_json:
             share = usage.total / budget.size if budget.size else None
             record = {**asdict(usage), **asdict(totals), "total": usage.total}
             limits = {**asdict(budget), "policy": settings.policy}
             print_json(
-                {"home": str(settings.home), **record, "budget": limits, "share_used": share, "free_on_disk": free}
+                {
+                    "home": str(settings.home),
+                    **record,
+                    "budget": limits,
+                    "share_used": share,
+                    "free_on_disk": free,
+                    **asdict(report),
+                }
             )
             return
-        for head, text in _lines(usage, totals, budget, free):
+        for head, text in [*_lines(usage, totals, budget, free), *_report(report)]:
             click.echo(f"{head:<10} {text}")
         click.echo(f"{'home':<10} {settings.home}" + ("" if catalog else " (nothing is kept there yet)"))
 

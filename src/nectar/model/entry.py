@@ -74,13 +74,22 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A path such as team/top_urls that pointed to a key from a time on. Versions count from 1."""
+    """A path such as team/top_urls that pointed to a key from a time on. Versions count from 1, and are never changed.
+
+    key: empty if the name was removed then. by, note: who said so, and why.
+    """
 
     name: str
     version: int
     key: bytes
     since: float
     by: str = ""
+    note: str = ""
+
+    @property
+    def removed(self) -> bool:
+        """Whether the name pointed to nothing from then on."""
+        return not self.key
 
 
 @dataclass(frozen=True, slots=True)

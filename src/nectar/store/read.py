@@ -199,12 +199,12 @@ class Result:
 
     def to_arrow(self) -> pa.Table:
         """The table; not copied where it is mapped. Raises StoreFailure if it cannot be read."""
-        return self._reported(lambda: arrow.read_arrow(self._tables(), self._parts.manifest.writer, self.rows))
+        return self._reported(lambda: arrow.read_arrow(self.tables(), self._parts.manifest.writer, self.rows))
 
     def to_polars(self) -> pl.DataFrame:
         """The frame; not copied where it is mapped. Raises StoreFailure if it cannot be read."""
         manifest = self._parts.manifest
-        views = self._tables()
+        views = self.tables()
         types = [column.type for column in manifest.schema]
         return self._reported(lambda: arrow.read_polars(views, manifest.writer, self.rows, types))
 
@@ -231,7 +231,8 @@ class Result:
     def _named(self) -> dict[str, Source]:
         return {part.name: source for part, source in zip(self._parts.manifest.parts, self._parts.sources, strict=True)}
 
-    def _tables(self) -> list[Any]:
+    def tables(self) -> list[Any]:
+        """The bytes of the Arrow files that the table consists of, in order; not copied where they are mapped."""
         if self._parts.manifest.kind != "arrow":
             raise UserError(f"the result at {self._where} is no table: use to_object()")
         return [source.view() for name, source in self._named().items() if name.startswith("table-")]

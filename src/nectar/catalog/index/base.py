@@ -11,6 +11,7 @@ from typing import Protocol
 
 from nectar.catalog.state import Accept, Candidate, Decline, Granted, Lapsed, Present, Taken
 from nectar.model.entry import Content, Entry, Job, Lease, Length, Name, Reservation, Totals, Usage, Version
+from nectar.model.lineage import Direction, Lineage, Made, Provenance
 
 
 class Index(Protocol):
@@ -118,8 +119,11 @@ class Index(Protocol):
     def referred(self, locations: Sequence[str]) -> set[str]:
         """Those locations that an entry or a pending deletion refers to."""
 
-    def bind(self, name: str, key: bytes, by: str, now: float) -> Name:
-        """Lets a name point to a key from now on; earlier versions stay in its history."""
+    def bind(self, name: str, key: bytes, by: str, now: float, note: str = "") -> Name:
+        """Lets a name point to a key from now on; earlier versions stay in its history.
+
+        Nothing new comes of a key it points to already, unless the note is another one.
+        """
 
     def resolve(self, name: str) -> Name | None:
         """What a name points to now."""
@@ -128,10 +132,34 @@ class Index(Protocol):
         """All names that begin with prefix, as they are now."""
 
     def history(self, name: str) -> list[Name]:
-        """All versions of a name, newest first."""
+        """All versions of a name, newest first; those at which it was removed included."""
 
-    def unbind(self, name: str) -> bool:
-        """Forgets a name and its history; False if there was none."""
+    def unbind(self, name: str, by: str, now: float, note: str = "") -> bool:
+        """Lets a name point to nothing from now on; False if it does so already. Its history stays."""
+
+    def record(self, provenance: Provenance) -> None:
+        """Keeps for ever how a result came about; of several accounts of one key the first stays."""
+
+    def made(self, keys: Sequence[bytes]) -> dict[bytes, Made]:
+        """What is on record of these results, whether they are still kept or not."""
+
+    def find_made(self, prefix: str) -> list[bytes]:
+        """Keys on record that begin with these hexadecimal digits."""
+
+    def schema_of(self, key: bytes) -> bytes | None:
+        """The schema of a result, as whoever made it wrote it down; None if nobody did."""
+
+    def trace_results(self, keys: Sequence[bytes], direction: Direction) -> Lineage:
+        """Everything these results were made from, or everything that was made from them."""
+
+    def trace_input(self, place: str, direction: Direction) -> Lineage:
+        """The same for all results that read a file: its path or URL, or the last parts of it."""
+
+    def trace_function(self, name: str, direction: Direction) -> Lineage:
+        """The same for all results that used a function: its whole name, or the last parts of it."""
+
+    def function_texts(self, digests: Sequence[bytes]) -> dict[bytes, str]:
+        """The texts of functions as they were; those that are not known are left out."""
 
     def put_recipe(self, parts: Sequence[bytes]) -> bytes:
         """Keeps a recipe for ever, each part once however many recipes share it; returns its identity."""
@@ -147,6 +175,9 @@ class Index(Protocol):
 
     def usage(self, now: float) -> Usage:
         """What the store holds, by the rows."""
+
+    def unused(self, since: Sequence[float]) -> list[tuple[int, int]]:
+        """For each moment, how many entries have not been used since then, and their bytes."""
 
     def totals(self) -> Totals:
         """Uses, look-ups, recipes and jobs, counted when asked: it takes longer than usage."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
+from string import hexdigits
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -19,7 +20,7 @@ ENTRY: Final = (
 )
 CANDIDATE: Final = "key, size, files, seconds, hits, created, used, protected, pinned, rebuildable"
 LEASE: Final = "token, location, holder, until, size"
-NAME: Final = "name, version, key, since, by_whom"
+NAME: Final = "name, version, key, since, by_whom, note"
 _spans = msgspec.msgpack.Decoder(tuple[Span, ...])
 decode_job = msgspec.msgpack.Decoder(Job).decode
 pack = msgspec.msgpack.encode
@@ -29,6 +30,15 @@ def batches(values: Sequence[_T]) -> Iterator[Sequence[_T]]:
     """Pieces that fit into one statement."""
     for start in range(0, len(values), _BATCH):
         yield values[start : start + _BATCH]
+
+
+def key_range(prefix: str) -> tuple[bytes, bytes] | None:
+    """The first and the last key that begin with these hexadecimal digits; None if they are none."""
+    if not set(prefix) <= set(hexdigits):
+        return None
+    odd = len(prefix) % 2 == 1
+    low, high = (bytes.fromhex(prefix + end * odd) for end in "0f")
+    return low, high + b"\xff" * 32
 
 
 def marks(values: Sequence[object]) -> str:
@@ -43,7 +53,7 @@ def entry_of(connection: sqlite3.Connection, key: bytes) -> Entry | None:
 
 
 def current_name(connection: sqlite3.Connection, name: str) -> Name | None:
-    """The newest version of a name."""
+    """The newest version of a name, also if it was removed then."""
     statement = f"SELECT {NAME} FROM names WHERE name = ? ORDER BY version DESC LIMIT 1"
     row = connection.execute(statement, (name,)).fetchone()
     return Name(*row) if row else None
@@ -76,7 +86,8 @@ def totals_of(connection: sqlite3.Connection) -> Totals:
     """What is counted only when asked."""
     statements = (
         "SELECT COALESCE(SUM(hits), 0), COALESCE(SUM(hits * seconds), 0.0), COALESCE(SUM(pinned), 0) FROM entries",
-        "SELECT COUNT(DISTINCT name) FROM names",
+        """SELECT COUNT(*) FROM names n WHERE LENGTH(key) > 0 AND NOT EXISTS
+        (SELECT 1 FROM names later WHERE later.name = n.name AND later.version > n.version)""",
         "SELECT COUNT(*), COALESCE(SUM(times), 0) FROM lookups",
         "SELECT COUNT(*) FROM recipes",
         "SELECT COALESCE(SUM(LENGTH(content)), 0) FROM recipe_parts",

@@ -43,6 +43,42 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
             origin BLOB PRIMARY KEY, digest BLOB NOT NULL, certain INTEGER NOT NULL, seen REAL NOT NULL)""",
     ),
     (
+        "ALTER TABLE names ADD COLUMN note TEXT NOT NULL DEFAULT ''",
+        "CREATE INDEX names_by_key ON names (key)",
+        # How results came about, kept for ever. Rows refer to each other by number: a graph of keys would be read
+        # several times slower. Streams (files that were read together), kits (functions that were used together) and
+        # texts are there once, whoever shares them.
+        """CREATE TABLE results (
+            number INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, program BLOB NOT NULL, about TEXT NOT NULL,
+            by_whom TEXT NOT NULL, made REAL NOT NULL, seconds REAL NOT NULL, row_count INTEGER NOT NULL,
+            size INTEGER NOT NULL, checksum BLOB NOT NULL, environment TEXT NOT NULL, site TEXT NOT NULL,
+            columns BLOB, complete INTEGER NOT NULL)""",
+        """INSERT INTO results (key, program, about, by_whom, made, seconds, row_count, size, checksum, environment,
+            site, columns, complete)
+            SELECT key, program, about, producer, created, seconds, row_count, size, manifest, '', '', NULL, 0
+            FROM entries""",
+        "CREATE TABLE made_from (result INTEGER NOT NULL, source INTEGER NOT NULL, PRIMARY KEY (result, source))",
+        "CREATE INDEX made_from_by_source ON made_from (source, result)",
+        "CREATE TABLE streams (number INTEGER PRIMARY KEY, identity BLOB NOT NULL UNIQUE)",
+        """CREATE TABLE files (
+            number INTEGER PRIMARY KEY, url TEXT NOT NULL, identity BLOB NOT NULL, size INTEGER,
+            UNIQUE (url, identity))""",
+        "CREATE TABLE stream_files (stream INTEGER NOT NULL, file INTEGER NOT NULL, PRIMARY KEY (stream, file))",
+        "CREATE INDEX stream_files_by_file ON stream_files (file, stream)",
+        "CREATE TABLE reads (result INTEGER NOT NULL, stream INTEGER NOT NULL, PRIMARY KEY (result, stream))",
+        "CREATE INDEX reads_by_stream ON reads (stream, result)",
+        """CREATE TABLE functions (
+            number INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE, name TEXT NOT NULL, place TEXT NOT NULL,
+            first REAL NOT NULL, text BLOB)""",
+        "CREATE INDEX functions_by_name ON functions (name)",
+        "CREATE TABLE function_texts (identity BLOB PRIMARY KEY, content BLOB NOT NULL)",
+        "CREATE TABLE kits (number INTEGER PRIMARY KEY, identity BLOB NOT NULL UNIQUE)",
+        "CREATE TABLE kit_functions (kit INTEGER NOT NULL, function INTEGER NOT NULL, PRIMARY KEY (kit, function))",
+        "CREATE INDEX kit_functions_by_function ON kit_functions (function, kit)",
+        "CREATE TABLE uses (result INTEGER NOT NULL, kit INTEGER NOT NULL, PRIMARY KEY (result, kit))",
+        "CREATE INDEX uses_by_kit ON uses (kit, result)",
+    ),
+    (
         """CREATE TABLE lengths (
             place BLOB NOT NULL, size INTEGER NOT NULL, stamp BLOB NOT NULL, quiet INTEGER NOT NULL, digest BLOB,
             seen REAL NOT NULL, PRIMARY KEY (place, stamp))""",

@@ -10,7 +10,6 @@ from __future__ import annotations
 import sqlite3
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from string import hexdigits
 from typing import Any, TypeVar
 
 import blake3
@@ -18,26 +17,15 @@ import blake3
 from nectar.catalog import state
 from nectar.catalog.index import rows
 from nectar.catalog.index.lengths import put_lengths, select_lengths
-from nectar.catalog.index.transactions import Transactions
+from nectar.catalog.index.names import NameRows
+from nectar.catalog.index.provenance import ProvenanceRows
 from nectar.catalog.state import Accept, Candidate, Decline, Granted, Lapsed, Present, Taken
-from nectar.model.entry import (
-    SUPERSEDED,
-    Content,
-    Entry,
-    Job,
-    Lease,
-    Length,
-    Name,
-    Reservation,
-    Totals,
-    Usage,
-    Version,
-)
+from nectar.model.entry import SUPERSEDED, Content, Entry, Job, Lease, Length, Reservation, Totals, Usage, Version
 
 _T = TypeVar("_T")
 
 
-class SqliteIndex(Transactions):
+class SqliteIndex(NameRows, ProvenanceRows):
     """An index in one file. One object may be used by many threads."""
 
     # entries
@@ -85,12 +73,11 @@ class SqliteIndex(Transactions):
 
     def find(self, prefix: str) -> list[Entry]:
         """Entries whose key begins with these hexadecimal digits."""
-        if not set(prefix) <= set(hexdigits):
+        bounds = rows.key_range(prefix)
+        if bounds is None:
             return []
-        odd = len(prefix) % 2 == 1
-        low, high = (bytes.fromhex(prefix + end * odd) for end in "0f")
         statement = f"SELECT {rows.ENTRY} FROM entries WHERE key >= ? AND key <= ? ORDER BY key"
-        found = self._read(lambda connection: connection.execute(statement, (low, high + b"\xff" * 32)).fetchall())
+        found = self._read(lambda connection: connection.execute(statement, bounds).fetchall())
         return [rows.to_entry(row) for row in found]
 
     def add(
@@ -338,50 +325,6 @@ class SqliteIndex(Transactions):
 
         return self._read(select)
 
-    # names
-
-    def bind(self, name: str, key: bytes, by: str, now: float) -> Name:
-        """Lets a name point to a key from now on; earlier versions stay in its history."""
-
-        def bind(connection: sqlite3.Connection) -> Name:
-            last = rows.current_name(connection, name)
-            if last is not None and last.key == key:
-                return last
-            bound = Name(name, last.version + 1 if last else 1, key, now, by)
-            connection.execute(
-                "INSERT INTO names (name, version, key, since, by_whom) VALUES (?, ?, ?, ?, ?)",
-                (bound.name, bound.version, bound.key, bound.since, bound.by),
-            )
-            return bound
-
-        return self._write("bind name", bind)
-
-    def resolve(self, name: str) -> Name | None:
-        """What a name points to now."""
-        return self._read(lambda connection: rows.current_name(connection, name))
-
-    def names(self, prefix: str = "") -> list[Name]:
-        """All names that begin with prefix, as they are now."""
-        statement = (
-            "SELECT n.name, n.version, n.key, n.since, n.by_whom FROM names n JOIN "
-            "(SELECT name, MAX(version) AS version FROM names GROUP BY name) l "
-            "ON n.name = l.name AND n.version = l.version ORDER BY n.name"
-        )
-        found = self._read(lambda connection: [Name(*row) for row in connection.execute(statement)])
-        return [name for name in found if name.name.startswith(prefix)]
-
-    def history(self, name: str) -> list[Name]:
-        """All versions of a name, newest first."""
-        statement = f"SELECT {rows.NAME} FROM names WHERE name = ? ORDER BY version DESC"
-        return self._read(lambda connection: [Name(*row) for row in connection.execute(statement, (name,))])
-
-    def unbind(self, name: str) -> bool:
-        """Forgets a name and its history; False if there was none."""
-        return self._write(
-            "unbind name",
-            lambda connection: connection.execute("DELETE FROM names WHERE name = ?", (name,)).rowcount > 0,
-        )
-
     # what functions were, and what inputs hold
 
     def add_version(self, version: Version) -> None:
@@ -486,6 +429,11 @@ class SqliteIndex(Transactions):
     def usage(self, now: float) -> Usage:
         """What the store holds, by the rows."""
         return self._read(lambda connection: rows.usage_of(connection, now))
+
+    def unused(self, since: Sequence[float]) -> list[tuple[int, int]]:
+        """For each moment, how many entries have not been used since then, and their bytes."""
+        statement = "SELECT COUNT(*), COALESCE(SUM(size), 0) FROM entries WHERE used < ?"
+        return [self._read(lambda connection, at=at: connection.execute(statement, (at,)).fetchone()) for at in since]  # type: ignore[misc]
 
     def totals(self) -> Totals:
         """Uses, look-ups, recipes and jobs, counted when asked: it takes longer than usage."""

@@ -1,12 +1,15 @@
-"""What Polars programs can ask of Nectar by name: collect, explain; and the same as `lf.nectar`."""
+"""What Polars programs can ask of Nectar by name: collect, explain, save, scan; and the same as `lf.nectar`."""
 
 from __future__ import annotations
 
 import polars as pl
 
+from nectar.datasets.dataset import Dataset, meant
 from nectar.dialects.polars import engine, writers
+from nectar.dialects.polars.derived import ResultReader, scan_of, schema_in
 from nectar.dialects.polars.engine import PolarsEngine
 from nectar.dialects.polars.explain import QueryExplanation, explained, uncacheable
+from nectar.dialects.polars.save import saved
 from nectar.errors import UserError
 from nectar.session import current
 
@@ -27,6 +30,25 @@ def explain(lf: pl.LazyFrame) -> QueryExplanation:
     return uncacheable("Nectar is off") if session is None else explained(session, lf)
 
 
+def save(lf: pl.LazyFrame, name: str, note: str = "", engine: str | pl.Engine = "auto") -> Dataset:
+    """The result of a query is kept, and the name points to it from now on; what is known of it is not computed again.
+
+    note: why, for those who look at the history of the name. Raises NotSavedError if the result cannot be kept.
+    """
+    return saved(lf, name, note, engine)
+
+
+def scan(name: str) -> pl.LazyFrame:
+    """A lazy frame over the result that a name points to now: team/top_urls, team/top_urls@2, or a pointer file.
+
+    It stays with that result, also when the name moves on. Programs that use it depend on nothing else.
+    """
+    found = meant(name)
+    catalog, key = found.catalog, found.key
+    reader = ResultReader(key, found.program, found.label, found.home, found.store)
+    return scan_of(reader, schema_in(catalog, key, found.label))
+
+
 @pl.api.register_lazyframe_namespace("nectar")
 class NectarFrame:
     """`lf.nectar`: what Nectar does with a lazy frame."""
@@ -41,6 +63,10 @@ class NectarFrame:
     def explain(self) -> QueryExplanation:
         """What would be reused and what computed, and why."""
         return explain(self._lf)
+
+    def save(self, name: str, note: str = "", engine: str | pl.Engine = "auto") -> Dataset:
+        """The result is kept, and the name points to it from now on."""
+        return save(self._lf, name, note, engine)
 
 
 # The hook: whoever enables Nectar for Polars gets the namespace with it.

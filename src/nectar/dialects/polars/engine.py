@@ -83,9 +83,9 @@ class PolarsEngine(pl.Engine):
         try:
             known = query.result()
             if known is not None:
-                _tell_hits(session, report, query, time.perf_counter() - begun)
+                tell_hits(session, report, query, time.perf_counter() - begun)
                 return known
-            return self._compute(session, report, query, lf, options)
+            return self.compute(session, report, query, lf, options)
         finally:
             query.close()
 
@@ -100,14 +100,15 @@ class PolarsEngine(pl.Engine):
             part.seconds = time.perf_counter() - begun
             session.totals.count(part)
 
-    def _compute(
+    def compute(
         self, session: Session, report: RunReport, query: Query, lf: pl.LazyFrame, options: dict[str, Any]
     ) -> pl.DataFrame:
+        """The frame of a query whose result is not known; it is kept in the background."""
         begun = time.perf_counter()
         if claimed(query):  # another process was about to finish it
             known = query.result()
             if known is not None:
-                _tell_hits(session, report, query, time.perf_counter() - begun)
+                tell_hits(session, report, query, time.perf_counter() - begun)
                 return known
         part = _part_of(session, query)
         begun = time.perf_counter()
@@ -117,7 +118,7 @@ class PolarsEngine(pl.Engine):
             release(query)
             raise
         part.seconds = time.perf_counter() - begun
-        _tell_hits(session, report, query, 0.0)
+        tell_hits(session, report, query, 0.0)
         report.add(part)
         session.totals.count(part)
         _kept(query, frame, part)
@@ -165,7 +166,7 @@ class PolarsEngine(pl.Engine):
         share = (time.perf_counter() - begun) / max(1, len(results))
         done = {at: query.known[query.keyed.program.root].frame for at, query in plan.answers.items()}
         for query in plan.answers.values():
-            _tell_hits(session, report, query, 0.0)
+            tell_hits(session, report, query, 0.0)
         for at, frame in results.items():
             self._keep_one(session, report, queries[at], frame, share, at in plan.given)
         for each in queries:
@@ -269,7 +270,7 @@ def _plain_engine(inner: str | pl.Engine) -> Any:
 
 
 def _prepared(session: Session, lf: pl.LazyFrame) -> Query | str:
-    query = _prepared_or_why_not(session, lf)
+    query = prepared_or_why_not(session, lf)
     if watchers:
         tell_watchers(query)
     return query
@@ -305,7 +306,8 @@ def _kept(query: Query, frame: pl.DataFrame, part: Part) -> None:
     query.session.keeper.submit(lambda: remember(catalog, found, site, began))
 
 
-def _prepared_or_why_not(session: Session, lf: pl.LazyFrame) -> Query | str:
+def prepared_or_why_not(session: Session, lf: pl.LazyFrame) -> Query | str:
+    """The query, its known parts opened; or why it has to run as it is."""
     try:
         return prepared(session, lf)
     except NectarError as error:
@@ -315,7 +317,8 @@ def _prepared_or_why_not(session: Session, lf: pl.LazyFrame) -> Query | str:
         return f"its plan cannot be read: {type(error).__name__}: {error}"
 
 
-def _tell_hits(session: Session, report: RunReport, query: Query, seconds: float) -> None:
+def tell_hits(session: Session, report: RunReport, query: Query, seconds: float) -> None:
+    """The report says which parts of a query were known."""
     whole = [(about(query, number), query.entries[number]) for number in query.choice.hits]
     parts = [(entry.about, entry) for used in query.advanced.values() for entry in used]
     for name, entry in [*whole, *parts]:

@@ -83,7 +83,7 @@ def _steps(keyed: Keyed) -> Iterator[StepRecord]:
     for node, number in zip(keyed.program.nodes, keyed.step_of, strict=True):
         step = keyed.plan.steps[number]
         keys = tuple(map(short, node.keys))
-        if node.is_input:
+        if not node.inputs:
             yield StepRecord(node.text, "", (), keys[0], keys, short(node.program), sources.get(number, ()))
             continue
         content = content_of(step)
@@ -100,7 +100,7 @@ def short(digest: bytes) -> str:
 
 
 def _traces(step: Step) -> Iterator[str]:
-    for pickled in _pickled(step.body, (step.kind,)):
+    for pickled in functions_in(step.body, (step.kind,)):
         from nectar.keys.api import trace  # takes long to load, and most plans hold no function
 
         try:
@@ -109,11 +109,11 @@ def _traces(step: Step) -> Iterator[str]:
             _log.debug("no trace of a function: %s", error)
 
 
-def _pickled(value: Any, keys: tuple[str, ...]) -> Iterator[bytes]:
-    """The Python functions in a step."""
+def functions_in(value: Any, keys: tuple[str, ...]) -> Iterator[bytes]:
+    """The Python functions in a step, as Polars pickles them; keys: where the value stands."""
     if isinstance(value, dict):
         for name, inner in value.items():
-            yield from _pickled(inner, (*keys[-_KEYS:], str(name)))
+            yield from functions_in(inner, (*keys[-_KEYS:], str(name)))
     elif isinstance(value, bytes):
         if is_python(keys) or looks_pickled(value):
             yield value
@@ -122,7 +122,7 @@ def _pickled(value: Any, keys: tuple[str, ...]) -> Iterator[bytes]:
             yield bytes(value)
         else:
             for inner in value:
-                yield from _pickled(inner, keys)
+                yield from functions_in(inner, keys)
 
 
 def _file_name(path: str) -> str:

@@ -10,6 +10,7 @@ import polars as pl
 
 from nectar.dialects.polars.behaviour import columns_named, group_names, is_breaker, order_of
 from nectar.dialects.polars.content import Content, content_of
+from nectar.dialects.polars.derived import NOT_DETERMINED, ResultReader, reader_of
 from nectar.dialects.polars.filters import conditions_of
 from nectar.dialects.polars.plan import Plan, Step
 from nectar.dialects.polars.resolution import SOURCES, Sources, sources_now, sources_of
@@ -28,8 +29,9 @@ class Keyed:
     """A plan as a program.
 
     step_of: for each node the step it stands for; the first, if several are the same. node_of: for each step its node,
-    or -1 if the root does not need it. sources: of each scan, the files it read and their identities. resolved: the
-    plan as a frame, which looked at its files after they were identified; None if nobody made it.
+    or -1 if the root does not need it. sources: of each scan, the files it read and their identities; results of other
+    programs are sources without files. resolved: the plan as a frame, which looked at its files after they were
+    identified; None if nobody made it.
     """
 
     plan: Plan
@@ -118,11 +120,19 @@ class _Keying:
         self._sources: list[tuple[int, Source, tuple[Identity, ...]]] = []
 
     def run(self) -> Keyed:
-        contents = [None if step.kind in SOURCES else content_of(step) for step in self._plan.steps]
+        steps = self._plan.steps
+        readers = [reader_of(step) for step in steps]
+        contents = [
+            None if step.kind in SOURCES or reader is not None else content_of(step)
+            for step, reader in zip(steps, readers, strict=True)
+        ]
         whole = not any(content is not None and content.refusals for content in contents)
         sources = sources_of(self._plan, self._inputs, whole=whole)
-        for number, (step, content) in enumerate(zip(self._plan.steps, contents, strict=True)):
-            node = self._source(number, sources) if content is None else self._step(number, step, content)
+        for number, (step, reader, content) in enumerate(zip(steps, readers, contents, strict=True)):
+            if reader is not None:
+                node = self._derived(number, reader)
+            else:
+                node = self._source(number, sources) if content is None else self._step(number, step, content)
             self._node_of.append(self._add(node, number))
         nodes = self._in_order(self._node_of[-1])
         return Keyed(
@@ -160,6 +170,11 @@ class _Keying:
         program = digest_of(self._frame + joined("source", source.canonical))
         keys = [_key_of_files(program, [each[at] for each in names]) for at in (0, -1)]
         return Node(text, (), program, tuple(dict.fromkeys(keys)), order_of(self._plan.steps[number]), is_input=True)
+
+    def _derived(self, number: int, reader: ResultReader) -> Node:
+        """The result of another program. It has the key of that program's last step: it is the same computation."""
+        self._sources.append((number, Source(reader.key), ()))
+        return Node(f"result {reader.label}", (), reader.program, (reader.key,), NOT_DETERMINED)
 
     def _step(self, number: int, step: Step, content: Content) -> Node:
         inputs = tuple(self._node_of[source] for source in step.inputs)

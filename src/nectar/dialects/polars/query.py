@@ -11,11 +11,13 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 import polars as pl
 
 from nectar.catalog.service import Catalog, Kept
+from nectar.dialects.polars.history import call_site
 from nectar.dialects.polars.incremental.advance import Piece, advance
 from nectar.dialects.polars.incremental.extension import Extension, extend
 from nectar.dialects.polars.incremental.extents import files_of_lines
@@ -25,6 +27,7 @@ from nectar.dialects.polars.incremental.rectangles import Rectangle, extend_rect
 from nectar.dialects.polars.incremental.rules import Rules, rules_for, rules_for_one_stream
 from nectar.dialects.polars.keying import Keyed, keyed
 from nectar.dialects.polars.plan import Plan, traverser_of
+from nectar.dialects.polars.provenance import sources_of, sources_of_state
 from nectar.dialects.polars.stored import StoredFrame
 from nectar.errors import EnvironmentFailure, NectarError
 from nectar.model.entry import Entry, Reservation, Span
@@ -56,6 +59,7 @@ class Query:
     growing: frozenset[int] = frozenset()  # nodes that were asked for before, over other files
     advanced: dict[int, list[Entry]] = field(default_factory=dict)  # those made from parts, and which were known
     parts: dict[int, Parts] = field(default_factory=dict)  # how nodes are, or could be, made from parts
+    asked: bool = False  # somebody wants the result to be kept, whatever it is worth
 
     @property
     def root(self) -> Node:
@@ -283,12 +287,8 @@ def is_own_fault(query: Query, error: BaseException) -> bool:
 
 def _grow(query: Query, run: Run) -> None:
     """What grows with its streams is made from what is known of their parts: the largest nodes that can be."""
-
-    def keep_small(key: bytes, program: bytes, frame: pl.DataFrame, what: str) -> None:
-        _keep_aside(query, key, program, frame, what, replaces=True)
-
-    settings = query.session.settings
-    rules = rules_for(query.keyed, query.catalog, settings.exact_floats, run, keep_small, query.session.inputs.grown)
+    exact, inputs = query.session.settings.exact_floats, query.session.inputs
+    rules = rules_for(query.keyed, query.catalog, exact, run, partial(_keep_facts, query), inputs.grown)
     seen: set[int] = set()
     pending = [query.keyed.program.root]
     while pending:
@@ -327,31 +327,31 @@ def _keep_state(query: Query, parts: Parts, piece: Piece) -> None:
     spans = parts.cut.spans_of(piece.start, piece.end)
     count = max(span.count for span in spans)
     what = f"state of {about(query, parts.node)}, {count} file{'s' if count > 1 else ''}"
-    key = parts.key(piece.start, piece.end)
-    _keep_aside(query, key, parts.program, piece.frame, what, piece.seconds, spans, piece)
-
-
-def _keep_aside(
-    query: Query, key: bytes, program: bytes, frame: pl.DataFrame, what: str, seconds: float = 0.0,
-    spans: tuple[Span, ...] = (), piece: Piece | None = None, replaces: bool = False,
-) -> None:  # fmt: skip
-    """Keeps what was computed on the way, in the background, if the inputs are still what they were."""
-    size = int(frame.estimated_size())
+    key, site, size = parts.key(piece.start, piece.end), call_site(), int(piece.frame.estimated_size())
 
     def write() -> None:
-        if not query.catalog.worth_keeping(seconds, size) and not _changed(query):
-            kept = query.catalog.keep(
-                key, program, frame, table=True, seconds=seconds, spans=spans, about=what, made=query.began,
-                replaces=replaces,
-            )  # fmt: skip
-            if not isinstance(kept, Kept):
-                return
-            if piece is not None:
-                query.catalog.supersede(piece.supersedes)
-                query.catalog.discard(piece.outgrown)
+        if query.catalog.worth_keeping(piece.seconds, size) or _changed(query):
+            return
+        kept = query.catalog.keep(
+            key, parts.program, piece.frame, table=True, seconds=piece.seconds, spans=spans, about=what,
+            made=query.began, sources=lambda: sources_of_state(query.keyed, parts, piece, site),
+        )  # fmt: skip
+        if isinstance(kept, Kept):
+            query.catalog.supersede(piece.supersedes)
+            query.catalog.discard(piece.outgrown)
             _watch(query)
 
     query.session.keeper.submit(write, size)
+
+
+def _keep_facts(query: Query, key: bytes, program: bytes, frame: pl.DataFrame, what: str) -> None:
+    """Keeps what was found out about streams, in the background, if they are still what they were."""
+
+    def write() -> None:
+        if not _changed(query):
+            query.catalog.keep(key, program, frame, table=True, about=what, made=query.began, replaces=True)
+
+    query.session.keeper.submit(write, int(frame.estimated_size()))
 
 
 def keep(query: Query, number: int, frame: pl.DataFrame, seconds: float, part: Part | None = None) -> None:
@@ -373,19 +373,20 @@ def keep(query: Query, number: int, frame: pl.DataFrame, seconds: float, part: P
     landed = Entry(
         node.key, node.program, "arrow", "", b"", size, 0, frame.height, seconds, query.began, now, about=what
     )
-    pending = query.session.pending
+    pending, site, asked = query.session.pending, call_site(), query.asked and number == query.keyed.program.root
     pending[node.key] = (landed, copy)
 
     def write() -> None:
         kept = False
         try:
-            why_not = query.catalog.worth_keeping(seconds, size) or _changed(query)
+            why_not = ("" if asked else query.catalog.worth_keeping(seconds, size)) or _changed(query)
             if why_not:
                 part.keeping = f"not kept: {why_not.removeprefix('not kept: ')}"
                 return
             answer = query.catalog.keep(
                 node.key, node.program, copy, table=True, seconds=seconds, made_from=made_from, about=what,
                 made=query.began, replaces=query.session.settings.refresh, spans=_spans(query, number),
+                sources=lambda: sources_of(query.keyed, number, copy, site),
             )  # fmt: skip
             kept = isinstance(answer, Kept)
             part.keeping = "kept" if isinstance(answer, Kept) else f"not kept: {answer.reason}"
@@ -428,7 +429,7 @@ def _with_memory_of_its_own(frame: pl.DataFrame) -> pl.DataFrame:
 def about(query: Query, number: int) -> str:
     """What a result is, for people: its last step, and what it reads."""
     program = query.keyed.program
-    sources = [program.nodes[each].text for each in program.below(number) if program.nodes[each].is_input]
+    sources = [program.nodes[each].text for each in program.below(number) if not program.nodes[each].inputs]
     text = f"{program.nodes[number].text} of {', '.join(dict.fromkeys(sources))}"
     return text if len(text) <= 200 else f"{text[:197]}..."
 

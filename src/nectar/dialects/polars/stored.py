@@ -53,23 +53,24 @@ class _Reader:
         self, with_columns: list[str] | None, predicate: bytes | None, n_rows: int | None, batch_size: int | None
     ) -> tuple[Iterator[pl.DataFrame], bool]:
         try:
-            return self._read(with_columns, predicate, n_rows)
+            return rows_of(_frames[self.number], with_columns, predicate, n_rows)
         except BaseException:
             _failed.add(self.number)
             raise
 
-    def _read(
-        self, with_columns: list[str] | None, predicate: bytes | None, n_rows: int | None
-    ) -> tuple[Iterator[pl.DataFrame], bool]:
-        frame = _frames[self.number]
-        if n_rows is not None:
-            frame = frame.head(n_rows)
-        parsed, understood = _parsed(predicate)
-        if parsed is not None:
-            frame = frame.filter(parsed)
-        if with_columns is not None:
-            frame = frame.select(with_columns)
-        return frame.iter_slices(_MORSEL) if frame.height > _MORSEL else iter([frame]), understood
+
+def rows_of(
+    frame: pl.DataFrame, with_columns: list[str] | None, predicate: bytes | None, n_rows: int | None
+) -> tuple[Iterator[pl.DataFrame], bool]:
+    """What Polars wants of a frame, in pieces; and whether the predicate has been applied."""
+    if n_rows is not None:
+        frame = frame.head(n_rows)
+    parsed, understood = _parsed(predicate)
+    if parsed is not None:
+        frame = frame.filter(parsed)
+    if with_columns is not None:
+        frame = frame.select(with_columns)
+    return frame.iter_slices(_MORSEL) if frame.height > _MORSEL else iter([frame]), understood
 
 
 def _parsed(predicate: bytes | None) -> tuple[pl.Expr | None, bool]:

@@ -17,6 +17,7 @@ from nectar.dialects.python import values
 from nectar.dialects.python.describe import call_text
 from nectar.dialects.python.excuses import unexcused
 from nectar.dialects.python.keying import Keyed, changed_inputs, keyed
+from nectar.dialects.python.provenance import sources_of
 from nectar.dialects.python.values import Snapshot
 from nectar.errors import NectarError, StoreFailure, UncacheableError
 from nectar.keys.call import Call, call_of
@@ -211,14 +212,14 @@ class Invocation:
         self.memo.remember_version(self.catalog, self.call.program)
         part, flight, reservation = self.part, self._flight, self._reservation
         session, catalog, call, replaces = self.session, self.catalog, self.call, self.refreshing
-        key, began = self.keyed.key, self.began
+        key, began, identities = self.keyed.key, self.began, self.keyed.identities
 
         def write() -> None:
             kept = False
             try:
                 answer = catalog.keep(
                     key, call.program, copy.content, table=copy.table, seconds=seconds, about=about, replaces=replaces,
-                    made=began,
+                    made=began, sources=lambda: sources_of(call, identities),
                 )  # fmt: skip
                 kept = isinstance(answer, Kept)
                 part.keeping = "kept" if isinstance(answer, Kept) else f"not kept: {answer.reason}"

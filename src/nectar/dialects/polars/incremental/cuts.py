@@ -65,11 +65,11 @@ class Cut:
 
     def files_of(self, scan: int, start: int, end: int) -> tuple[str, ...]:
         """Files that hold one stream in a run of parts."""
-        return tuple(self.copies.files(self._run(scan, start, end)))
+        return tuple(self.copies.files(self.extents_of(scan, start, end)))
 
     def names_of(self, start: int, end: int, which: int = 0) -> dict[int, list[bytes]]:
         """The names of the extents of a run of parts, by scan. which: 0 for the best names, -1 for the last."""
-        return {scan: names_of(self._run(scan, start, end), which) for scan in self.bounds}
+        return {scan: names_of(self.extents_of(scan, start, end), which) for scan in self.bounds}
 
     def size_of(self, start: int, end: int) -> int:
         """Bytes of the extents of a run of parts."""
@@ -110,9 +110,10 @@ class Cut:
 
     def leading(self, start: int, end: int) -> tuple[Extent, ...]:
         """What the leading stream has in a run of parts."""
-        return self._run(self.scans[0], start, end)
+        return self.extents_of(self.scans[0], start, end)
 
-    def _run(self, scan: int, start: int, end: int) -> tuple[Extent, ...]:
+    def extents_of(self, scan: int, start: int, end: int) -> tuple[Extent, ...]:
+        """What one stream has in a run of parts."""
         bounds = self.bounds[scan]
         return self.extents[scan][bounds[start] : bounds[end]]
 
@@ -121,7 +122,7 @@ class Cut:
         """Bytes of the extents of the first n parts, for each n."""
         found = [0]
         for at in range(self.count):
-            sizes = [each.identity.size or 0 for scan in self.bounds for each in self._run(scan, at, at + 1)]
+            sizes = [each.identity.size or 0 for scan in self.bounds for each in self.extents_of(scan, at, at + 1)]
             found.append(found[-1] + sum(sizes))
         return found
 

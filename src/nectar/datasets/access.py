@@ -1,0 +1,91 @@
+"""Which catalog is meant, and a result from it, made again if it was deleted.
+
+People who name a dataset mean it, so names can be read where Nectar is off as well; a program that scans one carries
+with it where the catalog is.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from nectar.catalog.embedded import INDEX, open_catalog
+from nectar.catalog.service import Catalog
+from nectar.datasets.rebuild import rebuild
+from nectar.errors import CatalogFailure, DeletedError, EnvironmentFailure, UserError
+from nectar.session import current
+from nectar.settings import Settings, load_settings
+from nectar.store.read import Result
+
+_lock: Final = threading.RLock()
+_opened: Final[dict[tuple[str, str], Catalog]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where results are: the folder of the catalog, and the path or URL of the results if that is elsewhere."""
+
+    home: str
+    store: str = ""
+
+
+def place_in_force() -> Place:
+    """Where the names are that this program means."""
+    session = current()
+    return _place_of(load_settings() if session is None else session.settings)
+
+
+def _place_of(settings: Settings) -> Place:
+    """From the root: a program may go to another folder before it reads."""
+    store = settings.store if not settings.store or "://" in settings.store else os.path.abspath(settings.store)
+    return Place(os.path.abspath(settings.home), store)
+
+
+def catalog_at(home: Path, store: str = "") -> Catalog:
+    """The catalog in a folder: that of the session, if it is the same; otherwise one that is opened for reading it."""
+    session = current()
+    if session is not None and _place_of(session.settings) == Place(str(home), store):
+        catalog = session.catalog
+        if catalog is not None:
+            return catalog
+    with _lock:
+        key = (str(home), store)
+        if key not in _opened:
+            if not (home / INDEX).exists():
+                raise CatalogFailure(f"there is no catalog in {home}, so nothing has a name there: see NECTAR_HOME")
+            _opened[key] = open_catalog(_for_reading(load_settings({"home": home, "store": store})))
+        return _opened[key]
+
+
+def _for_reading(settings: Settings) -> Settings:
+    """Uses are counted where that is possible."""
+    writable = all(os.access(each, os.W_OK) for each in (settings.home, settings.home / INDEX))
+    return settings if writable else replace(settings, read_only=True)
+
+
+@atexit.register
+def close_all() -> None:
+    """Catalogs that were opened for reading are closed, and uses written down."""
+    with _lock:
+        while _opened:
+            with suppress(EnvironmentFailure):
+                _opened.popitem()[1].close()
+
+
+def result_of(catalog: Catalog, key: bytes, label: str) -> Result:
+    """The result of a key, whole; made again first if it was deleted."""
+    entry = catalog.index.lookup([key]).get(key)
+    opened = None if entry is None else catalog.open(entry)
+    if not isinstance(opened, Result):
+        opened = catalog.open(rebuild(catalog, key, label))
+    if not isinstance(opened, Result):
+        raise DeletedError(f"{label} was deleted while it was being opened: try again")
+    if entry is not None and entry.kind != "arrow":
+        opened.close()
+        raise UserError(f"{label} is no table, but an object that a function gave: call the function")
+    return opened

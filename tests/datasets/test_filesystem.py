@@ -1,0 +1,178 @@
+"""nectar:// as others read it."""
+
+import io
+import tomllib
+from importlib import import_module
+from pathlib import Path
+
+import fsspec
+import polars as pl
+import pyarrow.dataset
+import pyarrow.ipc
+import pyarrow.parquet
+import pytest
+from polars.testing import assert_frame_equal
+from tests.datasets.conftest import TABLE
+
+import nectar
+from nectar.datasets import filesystem
+from nectar.datasets.filesystem import NectarFileSystem
+from nectar.errors import DeletedError
+
+PAGES = pl.DataFrame({"page": ["a", "b", "c"], "len": [400] * 3}, schema_overrides={"len": pl.UInt32})
+
+
+@pytest.fixture(autouse=True)
+def _registered():
+    fsspec.register_implementation("nectar", NectarFileSystem, clobber=True)
+
+
+@pytest.fixture
+def fs(named):
+    return NectarFileSystem()
+
+
+def test_an_installer_registers_it():
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    module, _, name = project["entry-points"]["fsspec.specs"]["nectar"].rpartition(".")
+    assert getattr(import_module(module), name) is NectarFileSystem
+    assert NectarFileSystem.protocol == "nectar"
+
+
+def test_listing(fs):
+    assert fs.ls("", detail=False) == ["team"]
+    assert fs.ls("nectar://team", detail=False) == ["team/clicks.arrow", "team/clicks.parquet", "team/deep"]
+    assert fs.ls("team/deep/", detail=False) == ["team/deep/pages.arrow", "team/deep/pages.parquet"]
+    assert [each["type"] for each in fs.ls("team")] == ["file", "file", "directory"]
+    assert fs.find("") == sorted(fs.glob("team/**/*.parquet") + fs.glob("nectar://team/**/*.arrow"))
+    assert fs.glob("team/*.parquet") == ["team/clicks.parquet"]
+    assert fs.isdir("team")
+    assert fs.isfile("team/clicks.parquet")
+    assert not fs.exists("team/nothing.parquet")
+    assert not fs.exists("nothing")
+    with pytest.raises(FileNotFoundError, match="no such name"):
+        fs.ls("nothing")
+
+
+def test_listing_makes_no_file(fs, monkeypatch):
+    monkeypatch.setattr(filesystem, "encoded", lambda *_: pytest.fail("nobody asked for it"))
+    assert {each["size"] for each in fs.ls("team")} == {None, 0}
+
+
+@pytest.mark.parametrize(
+    "path", ["team/clicks.parquet", "team/clicks.arrow", "team/deep/pages.arrow", "team/clicks@1.arrow"]
+)
+def test_sizes_are_right(fs, path):
+    assert fs.info(path)["size"] == len(fs.cat_file(path)) == fs.size(path) > 0
+    assert fs.cat_file(path, start=2, end=9) == fs.cat_file(path)[2:9]
+
+
+def test_the_arrow_file_is_the_one_of_the_store(fs):
+    (path,) = nectar.open("team/clicks").paths
+    assert fs.cat_file("team/clicks.arrow") == Path(path).read_bytes()
+    assert_frame_equal(pl.read_ipc(io.BytesIO(fs.cat_file("team/deep/pages.arrow"))), PAGES)
+
+
+def test_several_files_are_put_together(fs, enabled):
+    location = enabled.catalog.store.new_location(b"k" * 32)
+    key = nectar.open("team/clicks").key
+    (entry,) = enabled.catalog.index.lookup([key]).values()
+    enabled.catalog.discard([entry])
+    with enabled.catalog.store.stage(location) as staging:
+        staging.write_table(TABLE, part_rows=500)
+        published = staging.publish()
+    from dataclasses import replace
+
+    again = replace(entry, location=location, manifest=published.manifest, size=published.size, files=published.files)
+    enabled.catalog.index.add(again, "", 0.0, 1.0)
+    assert len(nectar.open("team/clicks").paths) > 1
+    assert_frame_equal(pl.read_ipc(io.BytesIO(fs.cat_file("team/clicks.arrow"))), TABLE)
+    assert_frame_equal(pl.read_parquet(io.BytesIO(fs.cat_file("team/clicks.parquet"))), TABLE)
+
+
+def test_a_file_is_made_once(fs, monkeypatch):
+    times = []
+    encoded = filesystem.encoded
+    monkeypatch.setattr(filesystem, "encoded", lambda *given: times.append(given) or encoded(*given))
+    for _ in range(3):
+        fs.cat_file("team/clicks.parquet")
+        fs.info("team/clicks.parquet")
+        NectarFileSystem().cat_file("team/clicks.parquet")
+    assert len(times) == 1
+
+
+def test_what_is_held_in_memory_is_bounded():
+    held = filesystem._Held(100)
+    for number in range(10):
+        held.put((bytes([number]), ".parquet"), b"x" * 40)
+    assert len(held._files) == 2
+    held.put((b"large", ".parquet"), b"x" * 500)
+    assert list(held._files) == [(b"large", ".parquet")]
+
+
+def test_a_name_that_moves_is_another_file(fs, tmp_path):
+    before = fs.ukey("team/deep/pages.parquet")
+    assert pl.read_parquet(io.BytesIO(fs.cat_file("team/deep/pages.parquet"))).height == 3
+    nectar.save(pl.scan_parquet(tmp_path / "clicks.parquet").select("page").unique().head(2), "team/deep/pages")
+    assert fs.ukey("team/deep/pages.parquet") != before
+    assert pl.read_parquet(io.BytesIO(fs.cat_file("team/deep/pages.parquet"))).height == 2
+    assert pl.read_parquet(io.BytesIO(fs.cat_file("team/deep/pages@1.parquet"))).height == 3
+
+
+def test_nothing_is_written(fs):
+    with pytest.raises(PermissionError, match="compute it"):
+        fs.open("team/new.parquet", "wb")
+    with pytest.raises(PermissionError):
+        TABLE.to_pandas().to_parquet("nectar://team/new.parquet")
+    with pytest.raises(NotImplementedError):
+        fs.rm("team/clicks.parquet")
+
+
+def test_a_deleted_result_is_still_listed_and_says_why_it_cannot_be_read(fs, enabled):
+    enabled.catalog.discard(list(enabled.catalog.index.entries()))
+    assert "team/clicks.parquet" in fs.ls("team", detail=False)
+    with pytest.raises(DeletedError, match="run the query"):
+        fs.open("team/clicks.parquet")
+
+
+def test_an_empty_store_is_an_empty_folder(tmp_path):
+    assert NectarFileSystem(home=str(tmp_path / "nothing")).ls("") == []
+    assert not (tmp_path / "nothing").exists()
+
+
+def test_pandas_reads_it(named):
+    pandas = pytest.importorskip("pandas")
+    found = pandas.read_parquet("nectar://team/clicks.parquet")
+    assert found["seconds"].sum() == TABLE["seconds"].sum()
+    assert pandas.read_feather("nectar://team/deep/pages.arrow")["page"].tolist() == ["a", "b", "c"]
+
+
+def test_duckdb_reads_it(named):
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect() as connection:
+        connection.register_filesystem(NectarFileSystem())
+        total = connection.execute("SELECT SUM(seconds), COUNT(*) FROM 'nectar://team/clicks.parquet'").fetchone()
+        assert total == (TABLE["seconds"].sum(), 1200)
+        files = connection.execute("SELECT COUNT(*) FROM read_parquet('nectar://team/*.parquet')").fetchone()
+        assert files == (1200,)
+
+
+def test_pyarrow_reads_it(named):
+    fs = NectarFileSystem()
+    assert_frame_equal(pl.from_arrow(pyarrow.parquet.read_table("team/clicks.parquet", filesystem=fs)), TABLE)
+    for suffix in ("parquet", "arrow"):
+        dataset = pyarrow.dataset.dataset(f"team/clicks.{suffix}", format=suffix, filesystem=fs)
+        assert dataset.count_rows() == 1200
+    folder = pyarrow.dataset.dataset("team/deep", format="parquet", filesystem=fs, exclude_invalid_files=True)
+    assert folder.count_rows() == 3
+
+
+def test_polars_reads_it(named):
+    with fsspec.open("nectar://team/clicks.parquet") as file:
+        assert_frame_equal(pl.read_parquet(file), TABLE)
+
+
+def test_home_as_an_option(named, home):
+    nectar.disable()
+    with fsspec.open("nectar://team/deep/pages.parquet", home=str(home)) as file:
+        assert_frame_equal(pl.read_parquet(file), PAGES)
