@@ -24,6 +24,7 @@ COMMANDS: Final = {
     "pin": "nectar.cli.pins",
     "unpin": "nectar.cli.pins",
     "stats": "nectar.cli.statistics",
+    "rebuild": "nectar.cli.rebuilding",
     "gc": "nectar.cli.collection",
     "check": "nectar.cli.checking",
 }

@@ -25,7 +25,7 @@ def reusable(program: Program) -> list[bool]:
 
 def _fickle(program: Program) -> list[int]:
     """Nodes that are used in several places, whose next run could be told from this one there."""
-    undetermined, tainted = _run_dependent(program)
+    undetermined, tainted = run_dependent(program)
     return [
         number
         for number, users in enumerate(program.users)
@@ -33,7 +33,7 @@ def _fickle(program: Program) -> list[int]:
     ]
 
 
-def _run_dependent(program: Program) -> tuple[list[bool], list[bool]]:
+def run_dependent(program: Program) -> tuple[list[bool], list[bool]]:
     """For each node whether two runs may give it differently in order or content; and whether in content."""
     undetermined: list[bool] = []
     tainted: list[bool] = []

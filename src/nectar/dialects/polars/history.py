@@ -100,7 +100,7 @@ def short(digest: bytes) -> str:
 
 
 def _traces(step: Step) -> Iterator[str]:
-    for pickled in _pickled(step.body, (step.kind,)):
+    for pickled in functions_in(step):
         from nectar.keys.api import trace  # takes long to load, and most plans hold no function
 
         try:
@@ -109,8 +109,12 @@ def _traces(step: Step) -> Iterator[str]:
             _log.debug("no trace of a function: %s", error)
 
 
+def functions_in(step: Step) -> Iterator[bytes]:
+    """The Python functions in a step, as Polars has pickled them."""
+    return _pickled(step.body, (step.kind,))
+
+
 def _pickled(value: Any, keys: tuple[str, ...]) -> Iterator[bytes]:
-    """The Python functions in a step."""
     if isinstance(value, dict):
         for name, inner in value.items():
             yield from _pickled(inner, (*keys[-_KEYS:], str(name)))

@@ -21,12 +21,14 @@ from nectar.dialects.polars.incremental.parts import Parts
 from nectar.dialects.polars.incremental.rules import Rules, rules_for
 from nectar.dialects.polars.keying import Keyed, keyed
 from nectar.dialects.polars.plan import Plan, traverser_of
+from nectar.dialects.polars.recipe import Made, recorded, working_folder
 from nectar.dialects.polars.scans import source_of
 from nectar.dialects.polars.stored import StoredFrame
 from nectar.errors import EnvironmentFailure, NectarError
 from nectar.model.entry import Entry, Reservation, Span
 from nectar.program.tree import Node
 from nectar.quantities import show_size
+from nectar.recipes.recipe import found_by
 from nectar.report.run import Part
 from nectar.rewrite.choose import Choice, choose, wanted
 from nectar.session import Session
@@ -104,7 +106,11 @@ def prepared(session: Session, frame: pl.LazyFrame) -> Query | str:
         return "the catalog cannot be used"
     if why_not := too_large(frame):
         return why_not
-    found = keyed(Plan.of(frame), session.inputs)
+    return looked_up(session, catalog, keyed(Plan.of(frame), session.inputs))
+
+
+def looked_up(session: Session, catalog: Catalog, found: Keyed) -> Query:
+    """The query of a plan that has its keys, its known parts opened."""
     query = Query(session, catalog, found, Choice({}, (), ()), began=session.clock.now())
     _look_up(query)
     return query
@@ -307,7 +313,7 @@ def _keep_aside(
     size = int(frame.estimated_size())
 
     def write() -> None:
-        if not query.catalog.worth_keeping(seconds, size) and not _changed(query):
+        if not query.catalog.worth_keeping(seconds, size) and not changed(query):
             query.catalog.keep(
                 key, program, frame, table=True, seconds=seconds, spans=spans, about=what, made=query.began
             )
@@ -326,7 +332,7 @@ def keep(query: Query, number: int, frame: pl.DataFrame, seconds: float, part: P
     copy = _with_memory_of_its_own(frame) if query.keyed.reads_memory else frame.clone()
     made_from = [query.entries[each] for each in query.choice.hits]
     made_from += [entry for used in query.advanced.values() for entry in used]
-    what = about(query, number)
+    what, folder = about(query, number), working_folder()
     reservation = None
     if number == query.keyed.program.root:  # what was reserved is the result, and none of its parts
         reservation, query.reservation = query.reservation, None
@@ -340,15 +346,21 @@ def keep(query: Query, number: int, frame: pl.DataFrame, seconds: float, part: P
     def write() -> None:
         kept = False
         try:
-            why_not = query.catalog.worth_keeping(seconds, size) or _changed(query)
+            why_not = query.catalog.worth_keeping(seconds, size) or changed(query)
             if why_not:
                 part.keeping = f"not kept: {why_not.removeprefix('not kept: ')}"
                 return
+            keys = tuple(entry.key for entry in made_from)
+            made = Made(query.keyed, number, copy, what, seconds, keys, folder)
+            recipe = recorded(query.catalog, query.session.inputs, made)
             answer = query.catalog.keep(
                 node.key, node.program, copy, table=True, seconds=seconds, made_from=made_from, about=what,
                 made=query.began, replaces=query.session.settings.refresh, spans=_spans(query, number),
+                recipe=recipe.identity, rebuildable=recipe.rebuildable,
             )  # fmt: skip
             kept = isinstance(answer, Kept)
+            if kept and recipe.identity is not None:
+                found_by(query.catalog, node.key, recipe.identity)
             part.keeping = "kept" if isinstance(answer, Kept) else f"not kept: {answer.reason}"
             if isinstance(answer, Kept):
                 query.session.totals.count_kept(answer.entry.size)
@@ -384,7 +396,7 @@ def about(query: Query, number: int) -> str:
     return text if len(text) <= 200 else f"{text[:197]}..."
 
 
-def _changed(query: Query) -> str:
+def changed(query: Query) -> str:
     """What changed since the keys were made; empty if nothing did."""
     told = query.session.inputs.changed(query.keyed.identities)
     for number, source, _ in query.keyed.sources:
