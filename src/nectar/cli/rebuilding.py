@@ -38,7 +38,7 @@ def rebuild(key: str, allow: bool, home: Path | None, as_json: bool) -> None:
             print_json(_record(done))
         else:
             _print(done)
-        if done.difference:
+        if done.difference and not done.expected:
             raise SystemExit(1)
 
 
@@ -57,7 +57,9 @@ def _key_meant(catalog: Catalog | None, text: str, settings: Settings) -> bytes:
     try:
         return entry_meant(catalog, text, settings.home).key
     except Failure as failure:
-        raise Failure(f"{failure.message}; a result that was deleted is known by its name or its whole key") from failure
+        raise Failure(
+            f"{failure.message}; a result that was deleted is known by its name or its whole key"
+        ) from failure
 
 
 def _record(done: Rebuilt) -> dict[str, object]:
@@ -69,6 +71,7 @@ def _record(done: Rebuilt) -> dict[str, object]:
         "size": done.entry.size,
         "seconds": done.seconds,
         "difference": done.difference,
+        "difference_expected": done.expected,
         "environment_changes": list(done.changes),
     }
 

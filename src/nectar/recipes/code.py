@@ -11,10 +11,11 @@ from __future__ import annotations
 import ast
 import pickletools
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from importlib.util import resolve_name
-from types import BuiltinFunctionType, FunctionType, ModuleType
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any, Final
 
 from nectar.keys.expansion import Expansion
@@ -53,7 +54,7 @@ def code_of(functions: Sequence[object], pickled: Sequence[bytes], but: frozense
     reached = _Reached()
     for function in functions:
         explore(function, observer=reached.begun)
-    capture = _Capture(frozenset({*but, OWN_NAME}))
+    capture = _Capture(frozenset({*but, OWN_NAME}), reached.codes)
     for origin, user in reached.packages.items():
         capture.package(origin, user)
     names = {name for form in pickled for name in _names_in(form)}
@@ -78,6 +79,7 @@ class _Reached:
 
     def __init__(self) -> None:
         self.modules: set[str] = set()
+        self.codes: dict[str, list[CodeType]] = {}  # of functions, by the file they are written in
         self.packages: dict[Origin, str] = {}
         self._open: list[str] = []  # of each object on the way, the function of the application it belongs to
 
@@ -95,6 +97,7 @@ class _Reached:
         elif origin is not None and origin.kind == "application":
             self.modules.add(_module_of(value))
             if isinstance(value, FunctionType):
+                self.codes.setdefault(value.__code__.co_filename, []).append(value.__code__)
                 user = f"{value.__qualname__} ({place_of(value)})"
         self._open.append(user)
 
@@ -136,9 +139,10 @@ def _names_in(pickled: bytes) -> Iterator[str]:
 class _Capture:
     """Collects modules, each with those it imports."""
 
-    def __init__(self, but: frozenset[str]) -> None:
+    def __init__(self, but: frozenset[str], codes: Mapping[str, Sequence[CodeType]]) -> None:
         self.code = Code()
         self._but = but
+        self._codes = codes
         self._seen = {"__main__", ""}  # what belongs to the script itself travels inside the plan
         self._pending: list[tuple[str, str]] = []
 
@@ -176,6 +180,10 @@ class _Capture:
             return
         is_package = hasattr(module, "__path__")
         path = getattr(module, "__file__", None) or ""
+        if any(code not in _codes_in(text) for code in self._codes.get(path, ())):
+            self.code.refusals.append(
+                f"the file {path} was changed after it was imported, and what it was is not known"
+            )
         self.code.modules.append(Module(name, is_package, path, digest_of_text(text)))
         self.code.texts[name] = text
         for imported in _imports_in(text, name if is_package else name.rpartition(".")[0]):
@@ -194,6 +202,21 @@ def _text_of(name: str, module: ModuleType) -> str | None:
     except Exception:  # a loader of others may raise anything
         return None
     return found if isinstance(found, str) else None
+
+
+@lru_cache(maxsize=64)
+def _codes_in(text: str) -> frozenset[CodeType]:
+    """All code of functions in a text, as Python compiles it."""
+    found: set[CodeType] = set()
+    try:
+        pending = [compile(text, "", "exec", dont_inherit=True)]
+    except (SyntaxError, ValueError, RecursionError):
+        return frozenset()
+    while pending:
+        code = pending.pop()
+        found.add(code)
+        pending.extend(constant for constant in code.co_consts if isinstance(constant, CodeType))
+    return frozenset(found)
 
 
 def _why_no_text(module: ModuleType) -> str:

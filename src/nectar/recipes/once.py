@@ -6,6 +6,7 @@ died counts for nothing, and the next who asks makes a new one.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -23,7 +24,7 @@ from nectar.model.entry import Entry, Reservation
 _T = TypeVar("_T")
 _FOLDER: Final = "rebuilds"  # in the home of a catalog: what came of attempts that failed
 _under_way: Final[dict[tuple[str, bytes], Future[object]]] = {}
-_lock: Final = threading.Lock()
+_lock = threading.Lock()
 
 
 class _Failure(msgspec.Struct, frozen=True):
@@ -95,6 +96,17 @@ def _led(
         raise
     reservations.give_back(reservation)  # unless it has gone with the new entry
     return answer
+
+
+def _forget_parent() -> None:
+    """In a child process: attempts of the parent's threads are none of ours."""
+    global _lock
+    _lock = threading.Lock()
+    _under_way.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_parent)
 
 
 def _note(home: Path, key: bytes) -> Path:

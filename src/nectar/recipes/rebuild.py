@@ -39,11 +39,12 @@ class Answer(msgspec.Struct, frozen=True):
     """What came of running a recipe.
 
     reasons: why nothing did; empty if the result is kept. difference: how it differs from the one that was deleted;
-    empty if it does not. changes: of the environment, that somebody accepted.
+    empty if it does not. expected: the engine does not promise more. changes: of the environment, that were allowed.
     """
 
     reasons: tuple[str, ...] = ()
     difference: str = ""
+    expected: bool = False
     changes: tuple[str, ...] = ()
     seconds: float = 0.0
 
@@ -55,6 +56,7 @@ class Rebuilt:
     entry: Entry
     made: bool = False
     difference: str = ""
+    expected: bool = False
     changes: tuple[str, ...] = ()
     seconds: float = 0.0
 
@@ -65,7 +67,7 @@ def rebuild(catalog: Catalog, key: bytes, settings: Settings, *, allow_environme
     Raises RebuildError with all reasons if it cannot be.
     """
     done = rebuilt(catalog, key, settings, allow_environment_change=allow_environment_change)
-    if done.difference:
+    if done.difference and not done.expected:
         warnings.warn(f"{_called(catalog, key)} was rebuilt, and {done.difference}", NectarWarning, stacklevel=2)
     return done.entry
 
@@ -88,7 +90,7 @@ def rebuilt(catalog: Catalog, key: bytes, settings: Settings, *, allow_environme
         made = catalog.index.lookup([key]).get(key)
         if answer.reasons or made is None:
             raise RebuildError(what, answer.reasons or ["it was deleted again at once: the budget may be too small"])
-        return Rebuilt(made, True, answer.difference, answer.changes, answer.seconds)
+        return Rebuilt(made, True, answer.difference, answer.expected, answer.changes, answer.seconds)
 
     return once(catalog, settings.home, key, attempt, Rebuilt)
 
@@ -111,7 +113,10 @@ def _in_fresh_process(recipe: Recipe, key: bytes, settings: Settings, allow: boo
         root = str(Path(nectar.__file__).parents[1])
         command = [sys.executable, "-P", "-c", _START, root, str(answer)]
         with errors.open("wb") as written:
-            process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=written)
+            try:
+                process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=written)
+            except OSError as error:
+                return Answer((f"no Python process can be started ({sys.executable}): {error}",))
             try:
                 _wait(process, order, recipe)
             except BaseException:
@@ -141,7 +146,9 @@ def _wait(process: subprocess.Popen[bytes], order: bytes, recipe: Recipe) -> Non
 
 
 def _plain(settings: Settings) -> dict[str, Any]:
-    return {**asdict(settings), "home": os.path.abspath(settings.home)}
+    """Settings that mean the same in another folder."""
+    store = settings.store if "://" in settings.store or not settings.store else os.path.abspath(settings.store)
+    return {**asdict(settings), "home": os.path.abspath(settings.home), "store": store}
 
 
 # the fresh process

@@ -88,11 +88,11 @@ class _Run:
             begun = time.perf_counter()
             frame = self._computed(query)
             seconds = time.perf_counter() - begun
-            told = self._compared(query, frame, bool(changes))
+            told, expected = self._compared(query, frame, bool(changes))
             self._keep(query, frame, seconds)
         finally:
             query.close()
-        return Answer((), told, changes)
+        return Answer((), told, expected, changes)
 
     def _checked(self) -> tuple[str, ...]:
         """What of the environment has changed, and was allowed to. Raises with everything that is in the way."""
@@ -134,9 +134,7 @@ class _Run:
         plans = [(plan, self.recipe.proof)]
         if self.recipe.fixed is not None:
             scans = [number for number, step in enumerate(plan.steps) if step.kind in ("Scan", "DataFrameScan")]
-            files = {
-                number: scan.paths for number, scan in zip(scans, self.recipe.scans, strict=True) if scan.paths
-            }
+            files = {number: scan.paths for number, scan in zip(scans, self.recipe.scans, strict=True) if scan.paths}
             fixed = with_fixed_files(plan, files)
             plans += [(fixed, self.recipe.fixed)] if fixed is not None else []
         return plans
@@ -151,8 +149,11 @@ class _Run:
         except (Exception, pl.exceptions.PanicException) as error:
             raise _because(f"running it failed: {type(error).__name__}: {error}") from error
 
-    def _compared(self, query: Query, frame: pl.DataFrame, elsewhere: bool) -> str:
-        """How the result differs from the one that was deleted. In another environment it must not differ."""
+    def _compared(self, query: Query, frame: pl.DataFrame, elsewhere: bool) -> tuple[str, bool]:
+        """How the result differs from the one that was deleted, and whether nobody promised that it would not.
+
+        In another environment it must not differ: programs of the old one would take it for what it was.
+        """
         recipe = self.recipe
         if recipe.checksum is None:
             told = "it has no checksum to be compared with"
@@ -161,10 +162,15 @@ class _Run:
             now = checksum.checksum_of(frame)
             told = checksum.difference(recipe.checksum, now, ordered=recipe.ordered, comparable=same_engine)
         if told and elsewhere:
-            raise _because(f"made in this environment, {told}: programs would take it for what it was")
+            raise _because(f"made in this environment, {told}: run the program again, which gives it a key of its own")
         if not told or recipe.checksum is None:
-            return told
-        return f"{told}: {_cause(recipe, query)}"
+            return told, True
+        suspects = _suspects(query)
+        if suspects:
+            return f"{told}: two runs of it do not give the same. Suspected: {'; '.join(suspects)}", False
+        if not recipe.settled:
+            return f"{told}, which Polars does not promise to be the same in two runs of such a query", True
+        return f"{told}: two runs of it do not give the same, and no function in it is known to be the cause", False
 
     def _keep(self, query: Query, frame: pl.DataFrame, seconds: float) -> None:
         why_not = changed(query)
@@ -246,14 +252,9 @@ def _differing(found: Keyed, proof: Proof) -> Sequence[str]:
     ]
 
 
-def _cause(recipe: Recipe, query: Query) -> str:
-    """What a difference comes from, as far as can be said."""
+def _suspects(query: Query) -> list[str]:
+    """What functions of a query do that may give something else each time, had nobody vouched for them."""
     from nectar.recipes.code import suspects_in
 
     plan = query.keyed.plan
-    suspects = suspects_in(functions_of(list(pickled_in(plan, range(len(plan.steps))))))
-    if suspects:
-        return f"two runs of it do not give the same. Suspected: {'; '.join(suspects)}"
-    if not recipe.settled:
-        return "which Polars does not promise to be the same in two runs of such a query"
-    return "two runs of it do not give the same, and no function in it is known to be the cause"
+    return suspects_in(functions_of(list(pickled_in(plan, range(len(plan.steps))))))
