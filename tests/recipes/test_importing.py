@@ -47,7 +47,9 @@ def test_a_package_and_its_modules_are_imported_from_texts(install):
 def test_the_text_wins_over_a_file_of_the_same_name(install, tmp_path, monkeypatch):
     (tmp_path / "captured_two.py").write_text("VALUE = 'file'\ndef f():\n    return 'from the file'\n")
     monkeypatch.syspath_prepend(tmp_path)
-    install(captured({"captured_two": "VALUE = 'recipe'\ndef f():\n    return 'from the text'\n"}, folder=str(tmp_path)))
+    install(
+        captured({"captured_two": "VALUE = 'recipe'\ndef f():\n    return 'from the text'\n"}, folder=str(tmp_path))
+    )
     module = importlib.import_module("captured_two")
     assert module.VALUE == "recipe"
     assert "from the text" in inspect.getsource(module.f)

@@ -30,7 +30,10 @@ from nectar.settings import Settings
 
 # Modules of dialects with run(settings, key, allow) -> Answer, which is called in a process of its own.
 _RUNNERS: Final = {"polars": "nectar.dialects.polars.rebuild"}
-_START: Final = "import sys; sys.path.append(sys.argv[1]); from nectar.recipes.rebuild import work; work()"
+_START: Final = (
+    "import sys; sys.argv[1] in sys.path or sys.path.insert(0, sys.argv[1]); "
+    "from nectar.recipes.rebuild import work; work()"
+)
 _PATIENCE: Final = 2.0  # seconds before people are told what they wait for
 _SHOWN: Final = 2000  # characters of what a process that broke down wrote last
 

@@ -90,11 +90,11 @@ class Environment(msgspec.Struct, frozen=True):
 
 
 class Proof(msgspec.Struct, frozen=True):
-    """Fingerprint and key of a program, and the digest of each of its steps, which say where another one differs."""
+    """Fingerprint and key of a program, and the fingerprints of all its parts, which say where another one differs."""
 
     program: bytes
     key: bytes
-    steps: tuple[bytes, ...]
+    parts: tuple[bytes, ...]
 
 
 class Recipe(msgspec.Struct, frozen=True):
@@ -156,7 +156,18 @@ def recipes_of(catalog: Catalog, key: bytes) -> list[Written]:
     """The recipes of a key, the latest first: the same result may have been made in several ways."""
     identities = [version.trace for version in catalog.index.versions(_label(key))[:_MOST]]
     found = [_read(catalog.index.get_recipe(identity), identity) for identity in identities]
-    return [each for each in found if each is not None]
+    return [each for each in found if each is not None and each.recipe.key == key]
+
+
+def same_as(catalog: Catalog, written: Written) -> bytes | None:
+    """The identity of a recipe that is kept already, and does the same; what one run of it took and gave aside."""
+    for known in recipes_of(catalog, written.recipe.key):
+        ours, theirs = (
+            msgspec.structs.replace(each.recipe, seconds=0.0, made_from=(), checksum=None) for each in (written, known)
+        )
+        if ours == theirs and written.plan == known.plan:
+            return known.identity
+    return None
 
 
 def is_known(catalog: Catalog, key: bytes) -> bool:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 
@@ -18,7 +17,6 @@ import polars as pl
 
 from nectar.catalog.service import Catalog, NotKept
 from nectar.dialects.polars import checksum
-from nectar.dialects.polars.content import content_of
 from nectar.dialects.polars.engine import PolarsEngine
 from nectar.dialects.polars.keying import Keyed, keyed
 from nectar.dialects.polars.plan import Plan
@@ -26,6 +24,7 @@ from nectar.dialects.polars.query import Query, changed, computed, looked_up
 from nectar.dialects.polars.recipe import functions_of, pickled_in, proof_of, this_environment, with_fixed_files
 from nectar.errors import InputFailure, MissingInputError, RebuildError
 from nectar.keys.values import polars_plans
+from nectar.program.tree import Node
 from nectar.recipes.environment import differences
 from nectar.recipes.importing import CapturedModules
 from nectar.recipes.rebuild import Answer
@@ -235,21 +234,26 @@ def _same(here: Proof, there: Proof) -> bool:
     return (here.program, here.key) == (there.program, there.key)
 
 
-def _differing(found: Keyed, proof: Proof) -> Sequence[str]:
-    """Which steps are not what they were."""
-    known = set(proof.steps)
-    steps = [
-        node.text
-        for node, number in zip(found.program.nodes, found.step_of, strict=True)
-        if not node.is_input and content_of(found.plan.steps[number]).canonical not in known
+def _differing(found: Keyed, proof: Proof) -> list[str]:
+    """Which steps are not what they were, of those over the same as before."""
+    nodes, known = found.program.nodes, set(proof.parts)
+    other = [
+        node
+        for node in nodes
+        if node.program not in known and all(nodes[source].program in known for source in node.inputs)
     ]
-    if not steps:
-        return ["its program is not what it was: a file is read with other types, or a setting of Polars differs"]
-    return [
-        f"the step {text!r} is not what it was: its functions depend on something that their text does not say, such "
-        "as a variable that was set later, the environment, or a source file that was changed before it was kept"
-        for text in steps
-    ]
+    if not other:
+        return ["its files are read in another order, or known by other names, than they were"]
+    return [_why_other(node) for node in other]
+
+
+def _why_other(node: Node) -> str:
+    if node.is_input:
+        return f"{node.text} is not what it was: its columns have other types, or it is read in another way"
+    return (
+        f"the step {node.text!r} is not what it was: it depends on something that the text of its functions does not "
+        "say, such as a variable that was set later, or a setting"
+    )
 
 
 def _suspects(query: Query) -> list[str]:

@@ -16,14 +16,14 @@ import polars as pl
 
 from nectar.catalog.service import Catalog
 from nectar.dialects.polars.checksum import checksum_of
-from nectar.dialects.polars.content import content_of
 from nectar.dialects.polars.history import functions_in
 from nectar.dialects.polars.keying import Keyed, key_over, keyed
 from nectar.dialects.polars.plan import Plan
 from nectar.dialects.polars.scans import is_fixed, with_files, without_secrets
 from nectar.keys.values.polars_plans import Callback, unpickled
+from nectar.program.tree import Program
 from nectar.recipes.environment import environment_here
-from nectar.recipes.recipe import Checksum, Environment, InputFile, Proof, Recipe, Scan, Written, put
+from nectar.recipes.recipe import Checksum, Environment, InputFile, Proof, Recipe, Scan, Written, put, same_as
 from nectar.rewrite.consistency import run_dependent
 from nectar.store.inputs.identify import Inputs
 from nectar.store.inputs.identity import Identity
@@ -60,7 +60,8 @@ def recorded(catalog: Catalog, inputs: Inputs, made: Made) -> Recorded:
         return Recorded()
     try:
         written = recipe_of(inputs, made)
-        return Recorded(put(catalog, written), not written.recipe.refusals)
+        identity = same_as(catalog, written) or put(catalog, written)
+        return Recorded(identity, not written.recipe.refusals)
     except (Exception, pl.exceptions.PanicException) as error:
         _log.info("no recipe of %s is kept: %s: %s", made.about, type(error).__name__, error)
         return Recorded()
@@ -81,7 +82,7 @@ def recipe_of(inputs: Inputs, made: Made) -> Written:
     undetermined, tainted = run_dependent(found.program)
     recipe = Recipe(
         DIALECT, node.key, node.program, made.about, made.seconds, this_environment(),
-        Proof(node.program, node.key, _steps(found.plan, below)),
+        Proof(node.program, node.key, _programs(found.program, made.node)),
         _fixed_proof(found, step, below, inputs),
         tuple(code.packages.values()), tuple(code.modules), tuple(scans.values()), made.made_from,
         made.folder, not undetermined[made.node], not tainted[made.node], _checksum(made.frame),
@@ -110,7 +111,7 @@ def pickled_in(plan: Plan, steps: Sequence[int]) -> Iterator[bytes]:
     """The Python functions of steps, as they stand in a plan."""
     for number in steps:
         step = plan.steps[number]
-        if step.kind not in _SOURCES and content_of(step).live:
+        if step.kind not in _SOURCES:
             yield from functions_in(step)
 
 
@@ -138,10 +139,9 @@ def _with_fixed_files(plan: Plan, step: int, files: Mapping[int, Sequence[str]])
 def proof_of(found: Keyed, names: Sequence[Sequence[bytes]]) -> Proof:
     """The proof of a plan whose scans read files of these names."""
     root = found.program.nodes[-1]
-    steps = _below(found.plan, found.plan.root)
     by_scan = {number: each for (number, _, _), each in zip(found.sources, names, strict=True)}
     key = key_over(found, found.step_of[-1], by_scan) if by_scan else root.key
-    return Proof(root.program, key, _steps(found.plan, steps))
+    return Proof(root.program, key, _programs(found.program, found.program.root))
 
 
 def _below(plan: Plan, root: int) -> list[int]:
@@ -156,8 +156,8 @@ def _below(plan: Plan, root: int) -> list[int]:
     return sorted(seen)
 
 
-def _steps(plan: Plan, numbers: Sequence[int]) -> tuple[bytes, ...]:
-    return tuple(content_of(plan.steps[each]).canonical for each in numbers if plan.steps[each].kind not in _SOURCES)
+def _programs(program: Program, node: int) -> tuple[bytes, ...]:
+    return tuple(program.nodes[each].program for each in sorted(program.below(node)))
 
 
 def _without_secrets(plan: Plan, number: int) -> pl.LazyFrame | None:
