@@ -334,6 +334,7 @@ def simple(project, *, function="def change(x):\n    return x + 1\n", head=""):
 
 
 def test_inputs_that_are_gone_or_changed_are_named(project):
+    project.environment["NECTAR_IDENTITY"] = "content"
     data, other = project.data(), project.data("b.parquet", start=500)
     project.write(
         steps=QUERY % f"pl.concat([pl.scan_parquet('{data}'), pl.scan_parquet('{other}')]).filter(pl.col('a') > 3)",

@@ -25,13 +25,11 @@ def checksum_of(frame: pl.DataFrame) -> Checksum:
     parts = Parts()
     add_frame(parts, frame)
     floats = [name for name, dtype in frame.schema.items() if _holds_floats(dtype)]
-    return Checksum(
-        frame.height,
-        digest_of(parts.expansion("frame").payload),
-        _unordered(frame),
-        _unordered(frame.drop(floats)),
-        tuple((name, *_sums(frame[name])) for name in floats),
-    )
+    hashes = _hashes_of_rows(frame.drop(floats))
+    others = _sum_of(hashes, frame.schema)
+    unordered = _sum_of(_hashes_of_rows(frame.select(floats), hashes), frame.schema) if floats else others
+    sums = tuple((name, *_sums(frame[name])) for name in floats)
+    return Checksum(frame.height, digest_of(parts.expansion("frame").payload), unordered, others, sums)
 
 
 def difference(then: Checksum, now: Checksum, *, ordered: bool, comparable: bool) -> str:
@@ -52,13 +50,19 @@ def difference(then: Checksum, now: Checksum, *, ordered: bool, comparable: bool
     return "its values differ"
 
 
-def _unordered(frame: pl.DataFrame) -> bytes:
-    """A sum over rows: their order does not show in it."""
-    if frame.width == 0 or frame.height == 0:
-        return digest_of(repr(frame.schema).encode())
-    hashes = frame.cast({name: _portable(dtype) for name, dtype in frame.schema.items()}).hash_rows(seed=_SEED)
-    mixed = hashes.hash(seed=_SEED)
-    return digest_of(repr((frame.schema, hashes.sum(), mixed.sum())).encode())
+def _hashes_of_rows(frame: pl.DataFrame, before: pl.Series | None = None) -> pl.Series | None:
+    """A number for each row; with those of other columns of the same rows, for both together. None without columns."""
+    if frame.width == 0:
+        return before
+    frame = frame.cast({name: _portable(dtype) for name, dtype in frame.schema.items()})
+    columns = frame.get_columns() if before is None else [*frame.get_columns(), before]
+    return pl.DataFrame([column.alias(str(at)) for at, column in enumerate(columns)]).hash_rows(seed=_SEED)
+
+
+def _sum_of(hashes: pl.Series | None, schema: pl.Schema) -> bytes:
+    """A digest in which the order of rows does not show."""
+    sums = () if hashes is None else (hashes.sum(), hashes.hash(seed=_SEED).sum())
+    return digest_of(repr((schema, sums)).encode())
 
 
 def _portable(dtype: pl.DataType) -> pl.DataType:
