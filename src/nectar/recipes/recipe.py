@@ -55,8 +55,9 @@ class InputFile(msgspec.Struct, frozen=True):
 
 
 class Scan(msgspec.Struct, frozen=True):
-    """Files that were read as one stream. paths: as the engine opens them."""
+    """Files that were read as one stream. step: where in the plan. paths: as the engine opens them."""
 
+    step: int
     paths: tuple[str, ...]
     files: tuple[InputFile, ...]
 

@@ -84,7 +84,8 @@ def test_the_proof_of_a_part_is_the_proof_of_its_plan_alone(enabled, log):
         made = recipes.Made(whole, number, pl.DataFrame({"a": [1]}), node.text, 0.0, (), "")
         written = recipes.recipe_of(enabled.inputs, made)
         alone = keyed(Plan(written.plan), enabled.inputs)
-        names = [[file.names[0] for file in scan.files] for scan in written.recipe.scans]
+        names = {scan.step: [file.names[0] for file in scan.files] for scan in written.recipe.scans}
+        assert list(names) == [number for number, _, _ in alone.sources]
         assert recipes.proof_of(alone, names).key == written.recipe.proof.key == node.key
         assert set(recipes.proof_of(alone, names).parts) == set(written.recipe.proof.parts)
 

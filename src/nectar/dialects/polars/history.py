@@ -100,7 +100,7 @@ def short(digest: bytes) -> str:
 
 
 def _traces(step: Step) -> Iterator[str]:
-    for pickled in functions_in(step):
+    for pickled in functions_in(step.body, (step.kind,)):
         from nectar.keys.api import trace  # takes long to load, and most plans hold no function
 
         try:
@@ -109,15 +109,14 @@ def _traces(step: Step) -> Iterator[str]:
             _log.debug("no trace of a function: %s", error)
 
 
-def functions_in(step: Step) -> Iterator[bytes]:
-    """The Python functions in a step, as Polars has pickled them; never what people gave, whatever it looks like."""
-    return _pickled(step.body, (step.kind,))
+def functions_in(value: Any, keys: tuple[str, ...]) -> Iterator[bytes]:
+    """The Python functions in a step, as Polars pickles them; keys: where the value stands.
 
-
-def _pickled(value: Any, keys: tuple[str, ...]) -> Iterator[bytes]:
+    What people gave is none of them, whatever it looks like.
+    """
     if isinstance(value, dict):
         for name, inner in value.items():
-            yield from _pickled(inner, (*keys[-_KEYS:], str(name)))
+            yield from functions_in(inner, (*keys[-_KEYS:], str(name)))
     elif isinstance(value, bytes):
         if is_python(keys):
             yield value
@@ -126,7 +125,7 @@ def _pickled(value: Any, keys: tuple[str, ...]) -> Iterator[bytes]:
             yield bytes(value)
         else:
             for inner in value:
-                yield from _pickled(inner, keys)
+                yield from functions_in(inner, keys)
 
 
 def _file_name(path: str) -> str:

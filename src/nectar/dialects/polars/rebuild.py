@@ -108,16 +108,16 @@ class _Run:
 
     def _proven(self, elsewhere: bool) -> Keyed:
         """The plan with its keys, which are those on record. elsewhere: in another environment they cannot be."""
-        names = [[each.names[0] for each in scan.files] for scan in self.recipe.scans]
+        paths = {scan.step: scan.paths for scan in self.recipe.scans}
+        names = {scan.step: [each.names[0] for each in scan.files] for scan in self.recipe.scans}
         reasons: list[str] = []
         for plan, proof in self._plans():
             try:
                 found = keyed(plan, self.session.inputs)
                 root = found.program.nodes[-1]
-                paths = [source.files for _, source, _ in found.sources]
                 if root.refusal:
                     reasons.append(root.refusal)
-                elif paths != [scan.paths for scan in self.recipe.scans]:
+                elif paths != {number: source.files for number, source, _ in found.sources if source.files}:
                     reasons.append("other files are found where it read: some came or went")
                 elif elsewhere or _same(proof_of(found, names), proof):
                     return found
@@ -132,9 +132,7 @@ class _Run:
         plan = Plan(self.written.plan)
         plans = [(plan, self.recipe.proof)]
         if self.recipe.fixed is not None:
-            scans = [number for number, step in enumerate(plan.steps) if step.kind in ("Scan", "DataFrameScan")]
-            files = {number: scan.paths for number, scan in zip(scans, self.recipe.scans, strict=True) if scan.paths}
-            fixed = with_fixed_files(plan, files)
+            fixed = with_fixed_files(plan, plan.root, {scan.step: scan.paths for scan in self.recipe.scans})
             plans += [(fixed, self.recipe.fixed)] if fixed is not None else []
         return plans
 

@@ -84,7 +84,7 @@ def recipe_of(inputs: Inputs, made: Made) -> Written:
         DIALECT, node.key, node.program, made.about, made.seconds, this_environment(),
         Proof(node.program, node.key, _programs(found.program, made.node)),
         _fixed_proof(found, step, below, inputs),
-        tuple(code.packages.values()), tuple(code.modules), tuple(scans.values()), made.made_from,
+        tuple(code.packages.values()), tuple(code.modules), scans, made.made_from,
         made.folder, not undetermined[made.node], not tainted[made.node], _checksum(made.frame),
         tuple(code.refusals),
     )  # fmt: skip
@@ -112,7 +112,7 @@ def pickled_in(plan: Plan, steps: Sequence[int]) -> Iterator[bytes]:
     for number in steps:
         step = plan.steps[number]
         if step.kind not in _SOURCES:
-            yield from functions_in(step)
+            yield from functions_in(step.body, (step.kind,))
 
 
 def functions_of(pickled: Sequence[bytes]) -> list[object]:
@@ -120,12 +120,8 @@ def functions_of(pickled: Sequence[bytes]) -> list[object]:
     return [Callback(unpickled(each, "a Polars plan")) for each in pickled]
 
 
-def with_fixed_files(plan: Plan, files: Mapping[int, Sequence[str]]) -> Plan | None:
-    """The plan with scans that read exactly these files, by step; None if that may not be the same."""
-    return _with_fixed_files(plan, plan.root, files)
-
-
-def _with_fixed_files(plan: Plan, step: int, files: Mapping[int, Sequence[str]]) -> Plan | None:
+def with_fixed_files(plan: Plan, step: int, files: Mapping[int, Sequence[str]]) -> Plan | None:
+    """The plan up to a step, with scans that read exactly these files; None if that may not be the same."""
     fixed: dict[int, pl.LazyFrame] = {}
     for number, paths in files.items():
         if not is_fixed(plan, number, paths):
@@ -136,11 +132,10 @@ def _with_fixed_files(plan: Plan, step: int, files: Mapping[int, Sequence[str]])
     return Plan(plan.written(step, fixed))
 
 
-def proof_of(found: Keyed, names: Sequence[Sequence[bytes]]) -> Proof:
-    """The proof of a plan whose scans read files of these names."""
+def proof_of(found: Keyed, names: Mapping[int, Sequence[bytes]]) -> Proof:
+    """The proof of a plan whose scans, by step, read files of these names."""
     root = found.program.nodes[-1]
-    by_scan = {number: each for (number, _, _), each in zip(found.sources, names, strict=True)}
-    key = key_over(found, found.step_of[-1], by_scan) if by_scan else root.key
+    key = key_over(found, found.step_of[-1], names) if names else root.key
     return Proof(root.program, key, _programs(found.program, found.program.root))
 
 
@@ -177,15 +172,14 @@ def _aligned(plan: Plan, step: int, part: Plan) -> dict[int, int]:
     return found
 
 
-def _scans(found: Keyed, aligned: Mapping[int, int]) -> dict[int, Scan]:
-    """By the steps of the part, in their order, what its scans read."""
-    known = {number: (source, identities) for number, source, identities in found.sources}
-    scans = {}
-    for mine in sorted(aligned):
-        if found.plan.steps[aligned[mine]].kind in _SOURCES:
-            source, identities = known[aligned[mine]]
-            scans[mine] = Scan(source.files, tuple(map(_input_file, identities)))
-    return scans
+def _scans(found: Keyed, aligned: Mapping[int, int]) -> tuple[Scan, ...]:
+    """What the scans of a part read, in the order of its steps."""
+    known = {number: (source.files, identities) for number, source, identities in found.sources if source.files}
+    return tuple(
+        Scan(mine, known[theirs][0], tuple(map(_input_file, known[theirs][1])))
+        for mine, theirs in sorted(aligned.items())
+        if theirs in known
+    )
 
 
 def _input_file(identity: Identity) -> InputFile:
@@ -197,7 +191,7 @@ def _fixed_proof(found: Keyed, step: int, below: Sequence[int], inputs: Inputs) 
     sources = {number: source.files for number, source, _ in found.sources if number in below and source.files}
     if all(is_fixed(found.plan, number, files) for number, files in sources.items()):
         return None
-    plan = _with_fixed_files(found.plan, step, sources)
+    plan = with_fixed_files(found.plan, step, sources)
     if plan is None:
         return None
     fixed = keyed(plan, inputs)
@@ -205,7 +199,7 @@ def _fixed_proof(found: Keyed, step: int, below: Sequence[int], inputs: Inputs) 
     if any(plan.schema(mine) != found.plan.schema(theirs) for mine, theirs in aligned.items() if theirs in sources):
         return None
     names = {number: [each.names[0] for each in identities] for number, _, identities in found.sources}
-    return proof_of(fixed, [names[aligned[number]] for number, _, _ in fixed.sources])
+    return proof_of(fixed, {mine: names[theirs] for mine, theirs in aligned.items() if theirs in sources})
 
 
 def _checksum(frame: pl.DataFrame) -> Checksum | None:
