@@ -85,8 +85,9 @@ def _led(
 ) -> _T:
     """The attempt of this process; its error is there to be read before others may try."""
     note = _note(home, reservation.key)
-    try:
+    with suppress(OSError):  # an old one is known by its time
         note.unlink(missing_ok=True)
+    try:
         answer = attempt()
     except BaseException as error:
         if isinstance(error, RebuildError):

@@ -161,10 +161,10 @@ def work() -> NoReturn:
     """The fresh process: reads its order, runs the recipe, leaves the answer."""
     order = msgspec.json.decode(sys.stdin.buffer.read())
     target = Path(sys.argv[2])
-    given = order["settings"]
-    settings = replace(
-        Settings(**{**given, "home": Path(given["home"]), "shared": tuple(given["shared"])}), off=False, refresh=False
-    )
+    given: dict[str, Any] = order["settings"]
+    plain: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+    plain["home"] = Path(given["home"])
+    settings = replace(Settings(**plain), off=False, refresh=False)
     runner = import_module(_RUNNERS[order["dialect"]])
     begun = time.perf_counter()
     try:

@@ -630,6 +630,21 @@ def test_after_a_crash_the_next_asker_rebuilds(project):
     assert counter.read_text() == "xx"
 
 
+def test_a_process_that_breaks_down_is_told_and_the_next_one_rebuilds(project):
+    marker = project.root / "marker"
+    function = (
+        f"@nectar.pure\ndef change(x):\n    if os.path.exists({str(marker)!r}):\n"
+        "        os.kill(os.getpid(), 9)\n    return x\n"
+    )
+    _, key, before = simple(project, head="import os\nimport nectar\n", function=function)
+    marker.touch()
+    (reason,) = reasons_of(project, key)
+    assert reason == "the process that ran it ended with -9"
+    marker.unlink()
+    _, after = project.rebuild(key)
+    assert after.equals(before)
+
+
 # the command
 
 

@@ -81,7 +81,8 @@ class _Run:
         if self.recipe.folder:
             with suppress(OSError):  # then relative paths lead nowhere, and their files are told to be missing
                 os.chdir(self.recipe.folder)
-        polars_plans.elsewhere.add(os.path.join(self.recipe.environment.engine_folder, ""))
+        if self.recipe.environment.engine_folder:
+            polars_plans.elsewhere.add(os.path.join(self.recipe.environment.engine_folder, ""))
         query = looked_up(self.session, self.catalog, self._proven(bool(changes)))
         try:
             begun = time.perf_counter()
