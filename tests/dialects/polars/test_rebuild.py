@@ -318,6 +318,97 @@ def test_queries_of_frames_in_memory_need_no_files(project):
     assert [list(row) for row in after.rows()] == rows
 
 
+MANY = """
+    import json
+    import sys
+    import polars as pl
+    from kinds import Adder, each_name, largest, widen
+    folder = sys.argv[1]
+    parquet, csv = f"{folder}/a.parquet", f"{folder}/a.csv"
+    pl.read_parquet(parquet).write_csv(csv)
+    pl.read_parquet(parquet).write_ndjson(f"{folder}/a.ndjson")
+    pl.read_parquet(parquet).write_ipc(f"{folder}/a.arrow")
+    scan = pl.scan_parquet(parquet)
+    names = pl.LazyFrame({"g": [0, 1, 2], "name": ["zero", "one", "two"]})
+    kept = {
+        "rows": scan.filter(pl.col("a") > 3).with_columns(b=pl.col("a") * 0.5),
+        "csv": pl.scan_csv(f"{folder}/*.csv").filter(pl.col("a") > 4),
+        "ndjson": pl.scan_ndjson(f"{folder}/a.ndjson").filter(pl.col("a") > 4),
+        "ipc": pl.scan_ipc(f"{folder}/*.arrow").filter(pl.col("a") > 4),
+        "join with memory": scan.join(names, on="g", how="left", maintain_order="left"),
+        "concat": pl.concat([scan, pl.scan_parquet(f"{folder}/*.parquet"), scan.head(3)]).filter(pl.col("a") < 30),
+        "diamond": scan.join(scan.group_by("g").agg(pl.col("a").max().alias("most")), on="g").sort("a"),
+        "with paths": pl.scan_parquet(f"{folder}/*.parquet", include_file_paths="path", row_index_name="n"),
+        "groups": scan.group_by("g").map_groups(largest, schema=None).sort("g"),
+        "whole frame": scan.map_batches(widen),
+        "callable object": scan.with_columns(pl.col("a").map_batches(Adder(5), return_dtype=pl.Int64)),
+        "fold": scan.select(pl.fold(pl.lit(0), lambda total, x: total + x, [pl.col("a"), pl.col("g")]).alias("t")),
+        "names": scan.select(pl.all().name.map(each_name)).filter(pl.col("x_a") > 2),
+        "constants": scan.filter(pl.col("a").is_in([1, 2, 3])).with_columns(c=pl.lit(float("nan")), d=pl.lit(b"x")),
+        "pivot": scan.head(6).pivot(on="g", on_columns=[0, 1, 2], index="a", values="a", aggregate_function="first"),
+    }
+    print(json.dumps({name: query.collect().height for name, query in kept.items()}))
+"""
+ALL_AT_ONCE = """
+    import json
+    import sys
+    from pathlib import Path
+    from nectar.catalog.embedded import open_catalog
+    from nectar.dialects.polars.rebuild import run
+    from nectar.settings import Settings
+    settings = Settings(home=Path(sys.argv[1]), reserve=0)
+    answers = [run(settings, bytes.fromhex(key), False) for key in sys.argv[2:]]
+    print(json.dumps([[list(answer.reasons), answer.difference] for answer in answers]))
+"""
+
+
+def test_queries_of_all_kinds_prove_themselves_in_another_process(project):
+    folder = project.data().parent
+    project.write(
+        kinds="""
+            import polars as pl
+            class Adder:
+                def __init__(self, more):
+                    self.more = more
+                def __call__(self, column):
+                    return column + self.more
+            def each_name(name):
+                return f"x_{name}"
+            def largest(frame):
+                return frame.sort("a").tail(1)
+            def widen(frame):
+                return frame.with_columns(a=pl.col("a") + 1)
+        """,
+        main=MANY,
+    )
+    done = project.nectar("run", "main.py", folder)
+    counts = json.loads(done.stdout)
+    frames = project.evict()
+    assert len(frames) == len(counts) == 15, done.stderr
+    project.lose_sources()
+    (project.root / "all.py").write_text(textwrap.dedent(ALL_AT_ONCE))
+    answers = json.loads(
+        project.python(project.root / "all.py", project.settings.home, *(k.hex() for k in frames)).stdout
+    )
+    assert answers == [[[], ""]] * len(frames)
+    with closing_catalog(project) as catalog:
+        for key, before in frames.items():
+            after = read(catalog, catalog.index.lookup([key])[key])
+            assert after.sort(pl.all()).equals(before.sort(pl.all()))
+
+
+def test_it_does_not_matter_where_polars_is_installed(project):
+    elsewhere = project.root / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "polars").symlink_to(Path(pl.__file__).parent, target_is_directory=True)
+    project.environment["PYTHONPATH"] += os.pathsep + str(elsewhere)
+    _, key, before = simple(project)
+    with closing_catalog(project) as catalog:
+        assert recipes_of(catalog, key)[0].recipe.environment.engine_folder == str(elsewhere / "polars")
+    _, after = project.rebuild(key)
+    assert after.equals(before)
+
+
 # what stands in the way
 
 
@@ -464,6 +555,28 @@ def test_code_that_its_text_does_not_tell_is_not_run(project):
 def test_what_is_unknown_cannot_be_rebuilt(project):
     simple(project)
     assert "nothing is known" in reasons_of(project, bytes(32))[0]
+
+
+def test_inputs_that_change_during_a_rebuild_spoil_it(project):
+    marker, data = project.root / "marker", project.root / "data" / "a.parquet"
+    function = (
+        f"@nectar.pure\ndef change(x):\n    if os.path.exists({str(marker)!r}):\n        os.utime({str(data)!r})\n"
+        "    return x\n"
+    )
+    _, key, _ = simple(project, head="import os\nimport nectar\n", function=function)
+    marker.touch()
+    (reason,) = reasons_of(project, key)
+    assert "while it was read" in reason
+    assert not project.keys()
+
+
+def test_a_recipe_of_another_key_is_not_run(project):
+    _, key, _ = simple(project)
+    other = bytes(31) + b"x"
+    with closing_catalog(project) as catalog:
+        found_by(catalog, other, recipes_of(catalog, key)[0].identity)
+        assert recipes_of(catalog, other) == []
+    assert "nothing is known" in reasons_of(project, other)[0]
 
 
 def test_a_function_that_fails_is_told(project):
