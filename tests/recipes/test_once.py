@@ -1,7 +1,7 @@
 """One attempt for all who ask while it lasts; each gets what came of it."""
 
 import os
-import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -24,17 +24,13 @@ def catalog(tmp_path):
 
 
 class Attempt:
-    """Counts; lasts until all who were announced have asked."""
+    """Counts; lasts until all others wait for it."""
 
     def __init__(self, catalog, home, askers, result):
-        self.catalog, self.home, self.result = catalog, home, result
+        self.catalog, self.home, self.askers, self.result = catalog, home, askers, result
         self.count = 0
-        self._asked = threading.Barrier(askers)
-        self._all = threading.Event()
 
     def ask(self, _=None):
-        if self._asked.wait() == 0:
-            self._all.set()
         try:
             return once(self.catalog, self.home, KEY, self.run, lambda entry: ("present", entry.key))
         except RebuildError as error:
@@ -42,9 +38,9 @@ class Attempt:
 
     def run(self):
         self.count += 1
-        self._all.wait()
-        # long enough for those who have asked to come in; those who come later find what is there
-        threading.Event().wait(0.3)
+        future = module._under_way[(str(self.home), KEY)]
+        while len(future._condition._waiters) < self.askers - 1:
+            time.sleep(0.001)
         return self.result()
 
 
