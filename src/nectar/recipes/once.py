@@ -11,8 +11,9 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, Generic, TypeVar
 
 import msgspec
 
@@ -23,7 +24,7 @@ from nectar.model.entry import Entry, Reservation
 
 _T = TypeVar("_T")
 _FOLDER: Final = "rebuilds"  # in the home of a catalog: what came of attempts that failed
-_under_way: Final[dict[tuple[str, bytes], Future[object]]] = {}
+_under_way: Final[dict[tuple[str, bytes, str], Future[object]]] = {}
 _lock = threading.Lock()
 
 
@@ -35,21 +36,42 @@ class _Failure(msgspec.Struct, frozen=True):
     reasons: tuple[str, ...]
 
 
-def once(catalog: Catalog, home: Path, key: bytes, attempt: Callable[[], _T], present: Callable[[Entry], _T]) -> _T:
-    """What an attempt to rebuild a key gave: this one, or that of somebody who is at it already.
+@dataclass(frozen=True, slots=True)
+class Attempt(Generic[_T]):
+    """What is to be done for a key at most once at a time.
 
-    present: makes the answer from an entry that another process has made.
+    variant: attempts of another one may come to another end. run: the attempt itself. present: what is answered if
+    another process has made the entry.
     """
-    name = (str(home), key)
+
+    home: Path
+    key: bytes
+    variant: str
+    run: Callable[[], _T]
+    present: Callable[[Entry], _T]
+
+    @property
+    def name(self) -> tuple[str, bytes, str]:
+        """What all who want the same share."""
+        return str(self.home), self.key, self.variant
+
+    @property
+    def note(self) -> Path:
+        """Where the reasons of a failure are left for those who wait in other processes."""
+        return self.home / _FOLDER / f"{self.key.hex()}{self.variant}"
+
+
+def once(catalog: Catalog, attempt: Attempt[_T]) -> _T:
+    """What an attempt to rebuild a key gave: this one, or that of somebody who is at it already."""
     with _lock:
-        found = _under_way.get(name)
+        found = _under_way.get(attempt.name)
         if found is None:
             future: Future[object] = Future()
-            _under_way[name] = future
+            _under_way[attempt.name] = future
     if found is not None:
         return found.result()  # type: ignore[return-value]
     try:
-        answer = _among_processes(catalog, home, key, attempt, present)
+        answer = _among_processes(catalog, attempt)
     except BaseException as error:
         future.set_exception(error if isinstance(error, Exception) else RebuildError("it", ["it was interrupted"]))
         raise
@@ -58,45 +80,38 @@ def once(catalog: Catalog, home: Path, key: bytes, attempt: Callable[[], _T], pr
         return answer
     finally:
         with _lock:
-            del _under_way[name]
+            del _under_way[attempt.name]
 
 
-def _among_processes(
-    catalog: Catalog, home: Path, key: bytes, attempt: Callable[[], _T], present: Callable[[Entry], _T]
-) -> _T:
+def _among_processes(catalog: Catalog, attempt: Attempt[_T]) -> _T:
     reservations = Reservations(catalog)
     asked = catalog.clock.now()
     try:
         while True:
-            taken = reservations.take_or_wait(key)
+            taken = reservations.take_or_wait(attempt.key)
             if isinstance(taken, Entry):
-                return present(taken)
+                return attempt.present(taken)
             if taken is not None:
-                return _led(catalog, home, reservations, taken, attempt)
-            failure = _told(home, key)
+                return _led(catalog, reservations, taken, attempt)
+            failure = _told(attempt.note)
             if failure is not None and failure.at >= asked:
                 raise RebuildError(failure.what, failure.reasons)
     finally:
         reservations.close()
 
 
-def _led(
-    catalog: Catalog, home: Path, reservations: Reservations, reservation: Reservation, attempt: Callable[[], _T]
-) -> _T:
+def _led(catalog: Catalog, reservations: Reservations, reservation: Reservation, attempt: Attempt[_T]) -> _T:
     """The attempt of this process; its error is there to be read before others may try."""
-    note = _note(home, reservation.key)
     with suppress(OSError):  # an old one is known by its time
-        note.unlink(missing_ok=True)
+        attempt.note.unlink(missing_ok=True)
     try:
-        answer = attempt()
-    except BaseException as error:
-        if isinstance(error, RebuildError):
-            with suppress(OSError):  # then each of the others finds out by itself
-                _tell(note, _Failure(catalog.clock.now(), error.what, error.reasons))
-        reservations.give_back(reservation)
+        return attempt.run()
+    except RebuildError as error:
+        with suppress(OSError):  # then each of the others finds out by itself
+            _tell(attempt.note, _Failure(catalog.clock.now(), error.what, error.reasons))
         raise
-    reservations.give_back(reservation)  # unless it has gone with the new entry
-    return answer
+    finally:
+        reservations.give_back(reservation)  # unless it has gone with the new entry
 
 
 def _forget_parent() -> None:
@@ -110,10 +125,6 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_parent)
 
 
-def _note(home: Path, key: bytes) -> Path:
-    return home / _FOLDER / key.hex()
-
-
 def _tell(note: Path, failure: _Failure) -> None:
     note.parent.mkdir(exist_ok=True)
     aside = note.with_suffix(f".{threading.get_ident()}")
@@ -121,8 +132,8 @@ def _tell(note: Path, failure: _Failure) -> None:
     aside.replace(note)
 
 
-def _told(home: Path, key: bytes) -> _Failure | None:
+def _told(note: Path) -> _Failure | None:
     try:
-        return msgspec.json.decode(_note(home, key).read_bytes(), type=_Failure)
+        return msgspec.json.decode(note.read_bytes(), type=_Failure)
     except (OSError, msgspec.DecodeError):
         return None

@@ -24,7 +24,7 @@ from nectar.catalog.service import Catalog
 from nectar.errors import NectarError, NectarWarning, RebuildError
 from nectar.model.entry import Entry
 from nectar.quantities import show_duration
-from nectar.recipes.once import once
+from nectar.recipes.once import Attempt, once
 from nectar.recipes.recipe import Recipe, recipes_of
 from nectar.settings import Settings
 
@@ -88,14 +88,15 @@ def rebuilt(catalog: Catalog, key: bytes, settings: Settings, *, allow_environme
         raise RebuildError(what, ["the store may only be read here"])
     recipe = found[0].recipe
 
-    def attempt() -> Rebuilt:
+    def run() -> Rebuilt:
         answer = _in_fresh_process(recipe, key, settings, allow_environment_change)
         made = catalog.index.lookup([key]).get(key)
         if answer.reasons or made is None:
             raise RebuildError(what, answer.reasons or ["it was deleted again at once: the budget may be too small"])
         return Rebuilt(made, True, answer.difference, answer.expected, answer.changes, answer.seconds)
 
-    return once(catalog, settings.home, key, attempt, Rebuilt)
+    variant = "-allowed" if allow_environment_change else ""
+    return once(catalog, Attempt(settings.home, key, variant, run, Rebuilt))
 
 
 def _called(catalog: Catalog, key: bytes) -> str:
