@@ -4,6 +4,7 @@
     ├── UserError                 something the caller can change
     │   ├── UncacheableError      a function reads or changes what its fingerprint cannot see (also TypeError)
     │   ├── UnencodableError      a value has no canonical bytes (also TypeError)
+    │   ├── RebuildError          a deleted result cannot be made again as things are
     │   ├── SettingError          a setting has a value that means nothing (also ValueError)
     │   ├── UnknownNameError      a name is none, or points to nothing (also LookupError)
     │   └── NotSavedError         a result cannot be kept, so that no name can point to it
@@ -74,6 +75,15 @@ class UnencodableError(UserError, TypeError):
 
 class NectarWarning(UserWarning):
     """Something works, but not as well as it could: a function that cannot be cached runs all the same."""
+
+
+class RebuildError(UserError):
+    """A deleted result cannot be made again as things are; `reasons` has a sentence for each thing in the way."""
+
+    def __init__(self, what: str, reasons: Sequence[str]) -> None:
+        self.what = what
+        self.reasons = tuple(reasons)
+        super().__init__(f"{what} cannot be rebuilt:\n" + "\n".join(f"  - {reason}" for reason in self.reasons))
 
 
 class SettingError(UserError, ValueError):

@@ -28,6 +28,7 @@ COMMANDS: Final = {
     "unpin": "nectar.cli.pins",
     "rm": "nectar.cli.removing",
     "stats": "nectar.cli.statistics",
+    "rebuild": "nectar.cli.rebuilding",
     "gc": "nectar.cli.collection",
     "check": "nectar.cli.checking",
 }

@@ -16,7 +16,7 @@ from typing import Final
 
 from nectar.catalog.embedded import INDEX, open_catalog
 from nectar.catalog.service import Catalog
-from nectar.datasets.rebuild import rebuild
+from nectar.datasets.rebuild import made_again
 from nectar.errors import CatalogFailure, DeletedError, EnvironmentFailure, UserError
 from nectar.session import current
 from nectar.settings import Settings, load_settings
@@ -77,12 +77,24 @@ def close_all() -> None:
                 _opened.popitem()[1].close()
 
 
+def _settings_of(catalog: Catalog) -> Settings:
+    """The settings with which a catalog was opened."""
+    session = current()
+    if session is not None and session.catalog is catalog:
+        return session.settings
+    with _lock:
+        for (home, store), opened in _opened.items():
+            if opened is catalog:
+                return load_settings({"home": Path(home), "store": store})
+    return load_settings()
+
+
 def result_of(catalog: Catalog, key: bytes, label: str) -> Result:
     """The result of a key, whole; made again first if it was deleted."""
     entry = catalog.index.lookup([key]).get(key)
     opened = None if entry is None else catalog.open(entry)
     if not isinstance(opened, Result):
-        opened = catalog.open(rebuild(catalog, key, label))
+        opened = catalog.open(made_again(catalog, key, _settings_of(catalog), label))
     if not isinstance(opened, Result):
         raise DeletedError(f"{label} was deleted while it was being opened: try again")
     if entry is not None and entry.kind != "arrow":

@@ -1,23 +1,31 @@
-"""Making a deleted result again. Recipes that can be run are to come: until then the error says what to run."""
+"""A deleted dataset is made again by its recipe; if that cannot be, the error says what can be done."""
 
 from __future__ import annotations
 
 from nectar.catalog.service import Catalog
-from nectar.errors import DeletedError
+from nectar.errors import DeletedError, RebuildError
 from nectar.model.entry import Entry
+from nectar.recipes.rebuild import rebuild
+from nectar.settings import Settings
 
 
-def rebuild(catalog: Catalog, key: bytes, label: str = "") -> Entry:
+def made_again(catalog: Catalog, key: bytes, settings: Settings, label: str = "") -> Entry:
     """The entry of a key whose result was deleted, after the program that made it ran again.
 
-    Raises DeletedError, always, for as long as no recipe can be run: it names what would have to be run by hand.
+    Raises DeletedError if it cannot: it names every reason, and what would have to be run by hand.
     """
+    try:
+        return rebuild(catalog, key, settings)
+    except RebuildError as failure:
+        raise DeletedError(
+            f"{label or key.hex()[:12]} was deleted to make room. {failure}{_by_hand(catalog, key)}"
+        ) from None
+
+
+def _by_hand(catalog: Catalog, key: bytes) -> str:
+    """What a person can do, as far as it is on record."""
     made = catalog.index.made([key]).get(key)
-    what = label or f"the result {key.hex()[:12]}"
     if made is None:
-        raise DeletedError(f"{what} is not in the store, and nothing is known about how it was made")
+        return ""
     site = f" in {made.site}" if made.site else ""
-    raise DeletedError(
-        f"{what} ({made.about}) was deleted to make room, and Nectar cannot run its program by itself yet: run the "
-        f"query{site} again, which {made.by or 'somebody'} ran; it then has the same key, and this works again"
-    )
+    return f". Or run the query{site} again, which {made.by or 'somebody'} ran: it then has the same key"

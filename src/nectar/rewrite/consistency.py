@@ -42,7 +42,7 @@ def answerable(programs: Sequence[Program], *, beside_given: bool = False) -> li
 
 def is_determined(program: Program) -> bool:
     """Whether two runs give the same everywhere, the order of rows included."""
-    return not any(_run_dependent(program)[0])
+    return not any(run_dependent(program)[0])
 
 
 def _together(programs: Sequence[Program]) -> tuple[Program, list[int]]:
@@ -66,7 +66,7 @@ def _together(programs: Sequence[Program]) -> tuple[Program, list[int]]:
 
 def _fickle(program: Program) -> list[int]:
     """Nodes that are used in several places, whose next run could be told from this one there."""
-    undetermined, tainted = _run_dependent(program)
+    undetermined, tainted = run_dependent(program)
     return [
         number
         for number, users in enumerate(program.users)
@@ -74,7 +74,7 @@ def _fickle(program: Program) -> list[int]:
     ]
 
 
-def _run_dependent(program: Program) -> tuple[list[bool], list[bool]]:
+def run_dependent(program: Program) -> tuple[list[bool], list[bool]]:
     """For each node whether two runs may give it differently in order or content; and whether in content."""
     undetermined: list[bool] = []
     tainted: list[bool] = []

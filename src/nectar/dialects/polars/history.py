@@ -24,7 +24,7 @@ from nectar.dialects.polars.content import content_of
 from nectar.dialects.polars.keying import Keyed
 from nectar.dialects.polars.plan import Step
 from nectar.dialects.polars.words import detail_of, phrases_of
-from nectar.keys.values.polars_plans import Callback, is_python, looks_pickled, unpickled
+from nectar.keys.values.polars_plans import Callback, is_python, unpickled
 
 _log: Final = logging.getLogger("nectar.polars")
 _PROCESS: Final = uuid.uuid4().hex
@@ -110,12 +110,15 @@ def _traces(step: Step) -> Iterator[str]:
 
 
 def functions_in(value: Any, keys: tuple[str, ...]) -> Iterator[bytes]:
-    """The Python functions in a step, as Polars pickles them; keys: where the value stands."""
+    """The Python functions in a step, as Polars pickles them; keys: where the value stands.
+
+    What people gave is none of them, whatever it looks like.
+    """
     if isinstance(value, dict):
         for name, inner in value.items():
             yield from functions_in(inner, (*keys[-_KEYS:], str(name)))
     elif isinstance(value, bytes):
-        if is_python(keys) or looks_pickled(value):
+        if is_python(keys):
             yield value
     elif isinstance(value, list):
         if is_python(keys) and value and all(type(each) is int for each in value):

@@ -124,8 +124,11 @@ class Plan:
         """The lazy frame that ends with a step, some steps replaced by others."""
         if number in replaced:
             return replaced[number]
-        writer = _Writer(self, replaced)
-        return pl.LazyFrame.deserialize(io.BytesIO(writer.written(number)))
+        return pl.LazyFrame.deserialize(io.BytesIO(self.written(number, replaced)))
+
+    def written(self, number: int, replaced: Mapping[int, pl.LazyFrame] = {}) -> bytes:
+        """The plan that ends with a step, as Polars serialises it; sources in it may be replaced by others."""
+        return _Writer(self, replaced).written(number)
 
     def schema(self, number: int) -> pl.Schema:
         """Columns and types of what a step gives, as they were when first asked for."""

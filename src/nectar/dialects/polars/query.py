@@ -28,11 +28,13 @@ from nectar.dialects.polars.incremental.rules import Rules, rules_for, rules_for
 from nectar.dialects.polars.keying import Keyed, keyed
 from nectar.dialects.polars.plan import Plan, traverser_of
 from nectar.dialects.polars.provenance import sources_of, sources_of_state
+from nectar.dialects.polars.recipe import Made, recorded, working_folder
 from nectar.dialects.polars.stored import StoredFrame
 from nectar.errors import EnvironmentFailure, NectarError
 from nectar.model.entry import Entry, Reservation, Span
 from nectar.program.tree import Node
 from nectar.quantities import show_size
+from nectar.recipes.recipe import found_by
 from nectar.report.run import Part
 from nectar.rewrite.choose import Choice, choose, wanted
 from nectar.session import Session
@@ -129,7 +131,11 @@ def prepared(session: Session, frame: pl.LazyFrame) -> Query | str:
         return "the catalog cannot be used"
     if why_not := too_large(frame):
         return why_not
-    found = keyed(Plan.of(frame), session.inputs)
+    return looked_up(session, catalog, keyed(Plan.of(frame), session.inputs))
+
+
+def looked_up(session: Session, catalog: Catalog, found: Keyed) -> Query:
+    """The query of a plan that has its keys, its known parts opened."""
     query = Query(session, catalog, found, Choice({}, (), ()), began=session.clock.now())
     _look_up(query)
     return query
@@ -330,7 +336,7 @@ def _keep_state(query: Query, parts: Parts, piece: Piece) -> None:
     key, site, size = parts.key(piece.start, piece.end), call_site(), int(piece.frame.estimated_size())
 
     def write() -> None:
-        if query.catalog.worth_keeping(piece.seconds, size) or _changed(query):
+        if query.catalog.worth_keeping(piece.seconds, size) or changed(query):
             return
         kept = query.catalog.keep(
             key, parts.program, piece.frame, table=True, seconds=piece.seconds, spans=spans, about=what,
@@ -348,7 +354,7 @@ def _keep_facts(query: Query, key: bytes, program: bytes, frame: pl.DataFrame, w
     """Keeps what was found out about streams, in the background, if they are still what they were."""
 
     def write() -> None:
-        if not _changed(query):
+        if not changed(query):
             query.catalog.keep(key, program, frame, table=True, about=what, made=query.began, replaces=True)
 
     query.session.keeper.submit(write, int(frame.estimated_size()))
@@ -365,7 +371,7 @@ def keep(query: Query, number: int, frame: pl.DataFrame, seconds: float, part: P
     copy = _with_memory_of_its_own(frame) if query.keyed.reads_memory else frame.clone()
     made_from = [query.entries[each] for each in query.choice.hits]
     made_from += [entry for used in query.advanced.values() for entry in used]
-    what = about(query, number)
+    what, folder = about(query, number), working_folder()
     reservation = None
     if number == query.keyed.program.root:  # what was reserved is the result, and none of its parts
         reservation, query.reservation = query.reservation, None
@@ -379,16 +385,22 @@ def keep(query: Query, number: int, frame: pl.DataFrame, seconds: float, part: P
     def write() -> None:
         kept = False
         try:
-            why_not = ("" if asked else query.catalog.worth_keeping(seconds, size)) or _changed(query)
+            why_not = ("" if asked else query.catalog.worth_keeping(seconds, size)) or changed(query)
             if why_not:
                 part.keeping = f"not kept: {why_not.removeprefix('not kept: ')}"
                 return
+            keys = tuple(entry.key for entry in made_from)
+            made = Made(query.keyed, number, copy, what, seconds, keys, folder)
+            recipe = recorded(query.catalog, query.session.inputs, made)
             answer = query.catalog.keep(
                 node.key, node.program, copy, table=True, seconds=seconds, made_from=made_from, about=what,
                 made=query.began, replaces=query.session.settings.refresh, spans=_spans(query, number),
                 sources=lambda: sources_of(query.keyed, number, copy, site),
+                recipe=recipe.identity, rebuildable=recipe.rebuildable,
             )  # fmt: skip
             kept = isinstance(answer, Kept)
+            if kept and recipe.identity is not None:
+                found_by(query.catalog, node.key, recipe.identity)
             part.keeping = "kept" if isinstance(answer, Kept) else f"not kept: {answer.reason}"
             if isinstance(answer, Kept):
                 query.session.totals.count_kept(answer.entry.size)
@@ -434,7 +446,7 @@ def about(query: Query, number: int) -> str:
     return text if len(text) <= 200 else f"{text[:197]}..."
 
 
-def _changed(query: Query) -> str:
+def changed(query: Query) -> str:
     """What changed since the keys were made; empty if nothing did."""
     told = query.session.inputs.changed(query.keyed.identities)
     if not query.keyed.reads_the_same():

@@ -7,6 +7,7 @@ Credentials are never part of it.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -16,6 +17,7 @@ import polars as pl
 
 from nectar.dialects.polars.plan import Plan, Step, traverser_of
 from nectar.keys.scheme import digest_of
+from nectar.store.inputs.address import without_credentials
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 # Arguments of a scan that say how it is done, and not what it gives.
@@ -72,8 +74,41 @@ def scan_source(step: Step, files: tuple[str, ...], resolved: Mapping[str, pl.Da
         for name, value in (options or {}).get("options", options or {}).items()
         if name not in _OPTIONS_WITHOUT_EFFECT
     }
-    shown = _paths_that_show(arguments, files)
+    shown = _paths_that_show(arguments, _paths_given(step), files)
     return Source(digest_of(_encode(["scan", kind, inner, arguments, schema, shown])), files)
+
+
+def with_files(plan: Plan, number: int, files: Sequence[str]) -> pl.LazyFrame | None:
+    """The same scan of exactly these files, whatever comes beside them later; None if that may not be the same."""
+    step = plan.steps[number]
+    given, arguments = _paths_given(step), step.body["unified_scan_args"]
+    hive = dict(arguments.get("hive_options") or {})
+    if hive.get("enabled") is None and any("=" in file for file in files):
+        folder = len(given) == 1 and given[0] not in files and os.path.isdir(given[0])
+        if not folder and any("://" in path for path in given):
+            return None  # whether names are read as partitions depends on what is a folder there
+        hive["enabled"] = folder
+    sources = {"Paths": [{"inner": file} for file in files]}
+    changed = {**arguments, "hive_options": hive, "glob": False}
+    return plan.with_step(step.kind, {**step.body, "sources": sources, "unified_scan_args": changed})
+
+
+def is_fixed(plan: Plan, number: int, files: Sequence[str]) -> bool:
+    """Whether a scan names exactly these files already."""
+    return _paths_given(plan.steps[number]) == tuple(files)
+
+
+def without_secrets(plan: Plan, number: int) -> pl.LazyFrame | None:
+    """The same scan without what grants access; None if it has no such thing."""
+    step = plan.steps[number]
+    arguments = step.body["unified_scan_args"]
+    given = _paths_given(step)
+    shown = tuple(path if "://" not in path else without_credentials(path)[0] for path in given)
+    if arguments.get("cloud_options") is None and shown == given:
+        return None
+    sources = {"Paths": [{"inner": path} for path in shown]}
+    changed = {**arguments, "cloud_options": None}
+    return plan.with_step(step.kind, {**step.body, "sources": sources, "unified_scan_args": changed})
 
 
 def segment(plan: Plan, number: int, files: Sequence[str], without_rows: bool = False) -> pl.LazyFrame | None:
@@ -149,12 +184,25 @@ def _serialised_schema(schema: pl.Schema) -> Any:
 
 def _like_csv(step: Step) -> Any:
     """A scan that finds the same files: those of Arrow files are not shown, and finding them is the same for all."""
-    paths = [path["inner"] for path in step.body["sources"]["Paths"]]
+    paths = list(_paths_given(step))
     return traverser_of(pl.scan_csv(paths, schema={"": pl.Null}, glob=step.body["unified_scan_args"]["glob"]))
 
 
-def _paths_that_show(arguments: dict[str, Any], files: tuple[str, ...]) -> tuple[str, ...]:
-    """Paths, where they get into the result: as a column, or through hive partitions in their names."""
-    hive = arguments.get("hive_options") or {}
-    seen = arguments.get("include_file_paths") or hive.get("enabled") is not False
+def _paths_given(step: Step) -> tuple[str, ...]:
+    """Files, folders and patterns as they were written."""
+    return tuple(str(path["inner"]) for path in step.body["sources"]["Paths"])
+
+
+def _paths_that_show(
+    arguments: dict[str, Any], given: tuple[str, ...], files: tuple[str, ...]
+) -> tuple[tuple[str, ...], ...] | tuple[str, ...]:
+    """Paths, where they get into the result: as a column, or through hive partitions in their names.
+
+    Unless somebody says whether names are read as partitions, a folder is and a list of files is not, also where both
+    lead to the same files.
+    """
+    partitioned = (arguments.get("hive_options") or {}).get("enabled")
+    if partitioned is None and any("=" in file for file in files):
+        return files, given
+    seen = arguments.get("include_file_paths") or partitioned is not False
     return files if seen and (arguments.get("include_file_paths") or any("=" in file for file in files)) else ()

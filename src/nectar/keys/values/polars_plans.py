@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import inspect
 import io
+import os
 import pickle
 import re
 import sys
@@ -32,6 +33,8 @@ from nectar.model.refusal import Refusal
 
 HEADER: Final = 79  # bytes before a serialised plan: a word, the version, the hash of the format
 _MARK: Final = b"PLPYFN"
+# Folders in which Polars lay where plans were written that are read here: code of its own carries its file's name.
+elsewhere: Final[set[str]] = set()
 
 PLANS: Final = frozenset(
     [
@@ -402,7 +405,7 @@ def _is_polars_code(code: types.CodeType) -> bool:
     if not inner:
         return False
     for name, module in list(sys.modules.items()):
-        if name.split(".")[0] == "polars" and getattr(module, "__file__", None) == code.co_filename:
+        if name.split(".")[0] == "polars" and getattr(module, "__file__", None) == _file_of(code):
             found: Any = module
             for step in outer.split("."):
                 found = getattr(found, step, None)
@@ -410,6 +413,14 @@ def _is_polars_code(code: types.CodeType) -> bool:
             if isinstance(found, types.FunctionType) and _holds(found.__code__, code):
                 return True
     return False
+
+
+def _file_of(code: types.CodeType) -> str:
+    """The file that code of Polars lies in here, if it was written down where Polars lay elsewhere."""
+    for folder in elsewhere:
+        if code.co_filename.startswith(folder):
+            return os.path.join(os.path.dirname(pl.__file__), code.co_filename[len(folder) :].lstrip("/\\"))
+    return code.co_filename
 
 
 def _holds(outer: types.CodeType, code: types.CodeType) -> bool:

@@ -1,0 +1,210 @@
+"""The recipe of a result: made in the background when the result is kept, from the plan as it was keyed.
+
+In: a keyed plan, one of its nodes and the frame that came of it. Out: a recipe in the catalog. Law: whatever goes wrong
+in here, the result is kept all the same, and counts as one that cannot be made again.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import polars as pl
+
+from nectar.catalog.service import Catalog
+from nectar.dialects.polars.checksum import checksum_of
+from nectar.dialects.polars.history import functions_in
+from nectar.dialects.polars.keying import Keyed, key_over, keyed
+from nectar.dialects.polars.plan import Plan
+from nectar.dialects.polars.scans import is_fixed, with_files, without_secrets
+from nectar.keys.values.polars_plans import Callback, unpickled
+from nectar.program.tree import Program
+from nectar.recipes.environment import environment_here
+from nectar.recipes.recipe import Checksum, Environment, InputFile, Proof, Recipe, Scan, Written, put, same_as
+from nectar.rewrite.consistency import run_dependent
+from nectar.store.inputs.identify import Inputs
+from nectar.store.inputs.identity import Identity
+
+_log: Final = logging.getLogger("nectar.polars")
+DIALECT: Final = "polars"
+_SOURCES: Final = ("Scan", "DataFrameScan")
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A result that was computed. folder: in which relative paths began."""
+
+    keyed: Keyed
+    node: int
+    frame: pl.DataFrame
+    about: str
+    seconds: float
+    made_from: tuple[bytes, ...]
+    folder: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """identity: of the recipe; None if there is none. rebuildable: it can be run, as far as is known."""
+
+    identity: bytes | None = None
+    rebuildable: bool = False
+
+
+def recorded(catalog: Catalog, inputs: Inputs, made: Made) -> Recorded:
+    """The recipe of a result is in the catalog; the key does not lead to it yet."""
+    if catalog.read_only:
+        return Recorded()
+    try:
+        written = recipe_of(inputs, made)
+        identity = same_as(catalog, written) or put(catalog, written)
+        return Recorded(identity, not written.recipe.refusals)
+    except (Exception, pl.exceptions.PanicException) as error:
+        _log.info("no recipe of %s is kept: %s: %s", made.about, type(error).__name__, error)
+        return Recorded()
+
+
+def recipe_of(inputs: Inputs, made: Made) -> Written:
+    """Everything that is needed to make a result again."""
+    from nectar.recipes.code import Code, code_of  # takes long to load, and most plans hold no function
+
+    found, step = made.keyed, made.keyed.step_of[made.node]
+    node = found.program.nodes[made.node]
+    below = _below(found.plan, step)
+    secret = {each: scan for each in below if (scan := _without_secrets(found.plan, each)) is not None}
+    data = found.plan.written(step, secret)
+    scans = _scans(found, _aligned(found.plan, step, Plan(data)))
+    pickled = list(pickled_in(found.plan, below))
+    code = code_of(functions_of(pickled), pickled, frozenset({"polars"})) if pickled else Code()
+    undetermined, tainted = run_dependent(found.program)
+    recipe = Recipe(
+        DIALECT, node.key, node.program, made.about, made.seconds, this_environment(),
+        Proof(node.program, node.key, _programs(found.program, made.node)),
+        _fixed_proof(found, step, below, inputs),
+        tuple(code.packages.values()), tuple(code.modules), scans, made.made_from,
+        made.folder, not undetermined[made.node], not tainted[made.node], _checksum(made.frame),
+        tuple(code.refusals),
+    )  # fmt: skip
+    return Written(recipe, data, code.texts)
+
+
+def this_environment() -> Environment:
+    """The environment of this process."""
+    return environment_here("Polars", pl.__version__, os.path.dirname(pl.__file__))
+
+
+def working_folder() -> str:
+    """Where relative paths begin now; empty if that folder is gone."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
+
+
+# what is in a plan
+
+
+def pickled_in(plan: Plan, steps: Sequence[int]) -> Iterator[bytes]:
+    """The Python functions of steps, as they stand in a plan."""
+    for number in steps:
+        step = plan.steps[number]
+        if step.kind not in _SOURCES:
+            yield from functions_in(step.body, (step.kind,))
+
+
+def functions_of(pickled: Sequence[bytes]) -> list[object]:
+    """Those functions, as they are fingerprinted."""
+    return [Callback(unpickled(each, "a Polars plan")) for each in pickled]
+
+
+def with_fixed_files(plan: Plan, step: int, files: Mapping[int, Sequence[str]]) -> Plan | None:
+    """The plan up to a step, with scans that read exactly these files; None if that may not be the same."""
+    fixed: dict[int, pl.LazyFrame] = {}
+    for number, paths in files.items():
+        if not is_fixed(plan, number, paths):
+            scan = with_files(plan, number, paths)
+            if scan is None:
+                return None
+            fixed[number] = scan
+    return Plan(plan.written(step, fixed))
+
+
+def proof_of(found: Keyed, names: Mapping[int, Sequence[bytes]]) -> Proof:
+    """The proof of a plan whose scans, by step, read files of these names."""
+    root = found.program.nodes[-1]
+    key = key_over(found, found.step_of[-1], names) if names else root.key
+    return Proof(root.program, key, _programs(found.program, found.program.root))
+
+
+def _below(plan: Plan, root: int) -> list[int]:
+    """A step and all that it is made from."""
+    seen = {root}
+    pending = [root]
+    while pending:
+        for source in plan.steps[pending.pop()].inputs:
+            if source not in seen:
+                seen.add(source)
+                pending.append(source)
+    return sorted(seen)
+
+
+def _programs(program: Program, node: int) -> tuple[bytes, ...]:
+    return tuple(program.nodes[each].program for each in sorted(program.below(node)))
+
+
+def _without_secrets(plan: Plan, number: int) -> pl.LazyFrame | None:
+    return without_secrets(plan, number) if plan.steps[number].kind == "Scan" else None
+
+
+def _aligned(plan: Plan, step: int, part: Plan) -> dict[int, int]:
+    """For each step of a part of a plan, which step of the plan it is."""
+    found = {part.root: step}
+    pending = [part.root]
+    while pending:
+        number = pending.pop()
+        for mine, theirs in zip(part.steps[number].inputs, plan.steps[found[number]].inputs, strict=True):
+            if mine not in found:
+                found[mine] = theirs
+                pending.append(mine)
+    return found
+
+
+def _scans(found: Keyed, aligned: Mapping[int, int]) -> tuple[Scan, ...]:
+    """What the scans of a part read, in the order of its steps."""
+    known = {number: (source.files, identities) for number, source, identities in found.sources if source.files}
+    return tuple(
+        Scan(mine, known[theirs][0], tuple(map(_input_file, known[theirs][1])))
+        for mine, theirs in sorted(aligned.items())
+        if theirs in known
+    )
+
+
+def _input_file(identity: Identity) -> InputFile:
+    return InputFile(identity.url, identity.size, identity.content, identity.origin)
+
+
+def _fixed_proof(found: Keyed, step: int, below: Sequence[int], inputs: Inputs) -> Proof | None:
+    """The proof of the plan that names each file; None if the plan does so by itself, or cannot be made to."""
+    sources = {number: source.files for number, source, _ in found.sources if number in below and source.files}
+    if all(is_fixed(found.plan, number, files) for number, files in sources.items()):
+        return None
+    plan = with_fixed_files(found.plan, step, sources)
+    if plan is None:
+        return None
+    fixed = keyed(plan, inputs)
+    aligned = _aligned(found.plan, step, plan)
+    if any(plan.schema(mine) != found.plan.schema(theirs) for mine, theirs in aligned.items() if theirs in sources):
+        return None
+    names = {number: [each.names[0] for each in identities] for number, _, identities in found.sources}
+    return proof_of(fixed, {mine: names[theirs] for mine, theirs in aligned.items() if theirs in sources})
+
+
+def _checksum(frame: pl.DataFrame) -> Checksum | None:
+    try:
+        return checksum_of(frame)
+    except (Exception, pl.exceptions.PanicException) as error:  # a type that Polars cannot hash
+        _log.info("a result has no checksum: %s", error)
+        return None
