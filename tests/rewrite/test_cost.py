@@ -37,6 +37,14 @@ def test_a_state_as_large_as_its_input_does_not_pay():
     assert price.worth(past(900, 0.45), 9) > 0
 
 
+def test_what_is_new_has_a_state_that_is_merged_as_well():
+    large = prices(10, [past(100, 0.05, size=100 * MEGABYTE)], RATES, states=True)
+    small = prices(10, [past(100, 0.05)], RATES, states=True)
+    more, less = (each.estimate(1000 * MEGABYTE, [100 * MEGABYTE], [past(900, 1)]) for each in (large, small))
+    assert more.using - less.using == pytest.approx(100 * MEGABYTE * RATES.merging, rel=0.01)
+    assert more.computing == less.computing
+
+
 def test_rows_are_cheaper_to_put_together_than_states():
     rows, states = (prices(10, [past(100, 0.05)], RATES, states=each) for each in (False, True))
     assert rows.of_use(MEGABYTE) < states.of_use(MEGABYTE)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 TOO_CLOSE: Final = 0.02  # seconds: what is less cannot be told by an estimate, and then what is known is used
+_CLEARLY: Final = 1.1  # times: what is put together leaves a state that makes the next run cheaper
 _LEARNING: Final = 0.3  # weight of the latest observation
 _TELLING: Final = 1 << 20  # bytes: how long less takes says more about the engine's start than about its speed
 
@@ -24,7 +25,7 @@ class Rates:
 
     starting: float = 2e-3
     opening: float = 2e-4
-    merging: float = 4e-9  # states, which are grouped again
+    merging: float = 3e-9  # states, which are grouped again
     reading: float = 1e-9  # rows, which only stand one after the other
 
     def learned(self, size: int, seconds: float, states: bool) -> Rates:
@@ -66,7 +67,7 @@ class Estimate:
     @property
     def is_worth_it(self) -> bool:
         """Whether to put together what is known: unless computing everything is clearly faster."""
-        return self.segments <= self.whole + TOO_CLOSE
+        return self.segments <= _CLEARLY * self.whole + TOO_CLOSE
 
     def __str__(self) -> str:
         return (
@@ -77,11 +78,15 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """What a stream of so many parts costs: seconds for each byte that is computed, and each that is put together."""
+    """What a stream of so many parts costs: seconds for each byte that is computed, and each that is put together.
+
+    giving: bytes of the result for each byte that is read.
+    """
 
     parts: int
     computing: float
     using: float
+    giving: float
     rates: Rates
 
     def of_use(self, size: int) -> float:
@@ -98,9 +103,11 @@ class Prices:
 
     def estimate(self, read: int, gaps: Iterable[int], used: Iterable[Past]) -> Estimate:
         """Of a stream of so many bytes. gaps: bytes that are computed. used: runs that are known."""
+        gaps = list(gaps)
         using = sum(self.of_use(past.size) for past in used)
-        together = self.rates.starting if using else 0.0
-        return Estimate(self.of_computing(read), sum(map(self.of_computing, gaps)), using + together)
+        if using:
+            using += self.rates.starting + sum(gaps) * self.giving * self.using  # what is new is put together as well
+        return Estimate(self.of_computing(read), sum(map(self.of_computing, gaps)), using)
 
 
 def prices(parts: int, past: Iterable[Past], rates: Rates, states: bool) -> Prices | None:
@@ -113,5 +120,6 @@ def prices(parts: int, past: Iterable[Past], rates: Rates, states: bool) -> Pric
     if not smallest:
         return None
     seconds = sum(max(each.seconds - rates.starting, 0.0) for each in smallest)
-    computing = seconds / sum(each.read for each in smallest)
-    return Prices(parts, computing, rates.merging if states else rates.reading, rates)
+    read = sum(each.read for each in smallest)
+    giving = sum(each.size for each in smallest) / read
+    return Prices(parts, seconds / read, rates.merging if states else rates.reading, giving, rates)
