@@ -24,7 +24,8 @@ from tests.properties.polars_programs import Tape
 
 import nectar
 from nectar import session as sessions
-from nectar.dialects.polars import query as query_module
+from nectar.dialects.polars import engine
+from nectar.dialects.polars import growth as growth_module
 from nectar.dialects.polars.plan import Plan
 
 DEEP = os.environ.get("NECTAR_TEST_PROFILE") == "deep"
@@ -51,17 +52,17 @@ class World:
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     made = World(tmp_path_factory.mktemp("streams"))
-    before = query_module.advance
+    before = growth_module.advance
 
     def advance(parts: Any, *rest: Any) -> Any:
         done = before(parts, *rest)
         made.counts["put together" if done is not None and done.used else "as a whole"] += 1
         return done
 
-    query_module.advance = advance
+    growth_module.advance = advance
     with nectar.reuse(home=made.folder / "home", reserve=0):
         yield made
-    query_module.advance = before
+    growth_module.advance = before
 
 
 def answered(frame: Callable[[], pl.LazyFrame]) -> pl.DataFrame | BaseException:
@@ -173,7 +174,7 @@ def read(world: World, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str
     def since() -> list[str]:
         return [path for path in (found.pop(0) for _ in range(len(found))) if path != str(world.static)]
 
-    before = query_module.computed
+    before = engine.computed
     monkeypatch.setattr("nectar.dialects.polars.engine.computed", computed)
     return since
 

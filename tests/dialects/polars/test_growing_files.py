@@ -9,7 +9,7 @@ from polars.testing import assert_frame_equal
 
 import nectar
 from nectar import session
-from nectar.dialects.polars import query as query_module
+from nectar.dialects.polars import growth as growth_module
 from nectar.dialects.polars.incremental import extents
 
 FORMS = ["csv", "ndjson"]
@@ -77,8 +77,8 @@ def computed(monkeypatch):
             found.append((len(done.used), [(piece.start, piece.end) for piece in done.new]))
         return done
 
-    before = query_module.advance
-    monkeypatch.setattr(query_module, "advance", advance)
+    before = growth_module.advance
+    monkeypatch.setattr(growth_module, "advance", advance)
     return lambda: [found.pop(0) for _ in range(len(found))]
 
 

@@ -11,7 +11,7 @@ from polars.testing import assert_frame_equal
 
 import nectar
 from nectar import session
-from nectar.dialects.polars import query as query_module
+from nectar.dialects.polars import growth as growth_module
 
 AGGREGATES = {
     "sum": pl.col("v").sum(), "len": pl.len(), "count": pl.col("v").count().alias("c"), "min": pl.col("v").min(),
@@ -98,8 +98,8 @@ def states(monkeypatch):
             found.append([piece.end - piece.start for piece in done.new])
         return done
 
-    before = query_module.advance
-    monkeypatch.setattr(query_module, "advance", advance)
+    before = growth_module.advance
+    monkeypatch.setattr(growth_module, "advance", advance)
     return lambda: [found.pop(0) for _ in range(len(found))]
 
 
@@ -207,8 +207,8 @@ def put(monkeypatch):
             found.append(None if done is None else len(done.used))
         return done
 
-    before = query_module.advance
-    monkeypatch.setattr(query_module, "advance", advance)
+    before = growth_module.advance
+    monkeypatch.setattr(growth_module, "advance", advance)
     return lambda: [found.pop(0) for _ in range(len(found))]
 
 

@@ -11,7 +11,7 @@ from polars.testing import assert_frame_equal
 
 import nectar
 from nectar import session
-from nectar.dialects.polars import query as query_module
+from nectar.dialects.polars import growth as growth_module
 
 
 class Days:
@@ -68,8 +68,8 @@ def made(monkeypatch):
             found.append(len(done.used))
         return done
 
-    before = query_module.advance
-    monkeypatch.setattr(query_module, "advance", advance)
+    before = growth_module.advance
+    monkeypatch.setattr(growth_module, "advance", advance)
     return lambda: [found.pop(0) for _ in range(len(found))]
 
 

@@ -11,7 +11,7 @@ from polars.testing import assert_frame_equal
 
 import nectar
 from nectar import session
-from nectar.dialects.polars import query as query_module
+from nectar.dialects.polars import growth as growth_module
 from nectar.dialects.polars.incremental import rectangles
 
 
@@ -74,8 +74,8 @@ def joined(monkeypatch):
             read.append((len(chosen[0]), len(chosen[1])))
         return chosen
 
-    before, extents_before = query_module.extend_rectangle, rectangles.Rectangle.extents
-    monkeypatch.setattr(query_module, "extend_rectangle", extend)
+    before, extents_before = growth_module.extend_rectangle, rectangles.Rectangle.extents
+    monkeypatch.setattr(growth_module, "extend_rectangle", extend)
     monkeypatch.setattr(rectangles.Rectangle, "extents", extents)
     return lambda: [found.pop(0) for _ in range(len(found))]
 

@@ -12,7 +12,7 @@ from polars.testing import assert_frame_equal
 
 import nectar
 from nectar import session
-from nectar.dialects.polars import query as query_module
+from nectar.dialects.polars import growth as growth_module
 from nectar.dialects.polars.incremental import extension
 
 GIVEN = {"k": pl.String, "n": pl.Int64, "first": pl.Int64}
@@ -63,8 +63,8 @@ def extended(monkeypatch):
         found.append(None if done is None else len(done.used))
         return done
 
-    before = query_module.extend
-    monkeypatch.setattr(query_module, "extend", extend)
+    before = growth_module.extend
+    monkeypatch.setattr(growth_module, "extend", extend)
     return lambda: [found.pop(0) for _ in range(len(found))]
 
 

@@ -10,7 +10,7 @@ from tests.dialects.polars.test_incremental import Days, checked
 
 import nectar
 from nectar import session
-from nectar.dialects.polars import query as query_module
+from nectar.dialects.polars import growth as growth_module
 from nectar.dialects.polars.incremental import advance as advance_module
 from nectar.dialects.polars.incremental import rates as rates_module
 from nectar.dialects.polars.incremental.cuts import Streams
@@ -33,8 +33,8 @@ def advances(monkeypatch):
             found.append(done)
         return done
 
-    before = query_module.advance
-    monkeypatch.setattr(query_module, "advance", advance)
+    before = growth_module.advance
+    monkeypatch.setattr(growth_module, "advance", advance)
     return found
 
 
@@ -270,8 +270,8 @@ def test_estimates_can_be_asked_for(tmp_path, monkeypatch):
         found.append(advance_module.estimated(parts, catalog))
         return before(parts, keyed, catalog, *args)
 
-    before = query_module.advance
-    monkeypatch.setattr(query_module, "advance", advance)
+    before = growth_module.advance
+    monkeypatch.setattr(growth_module, "advance", advance)
     for _ in range(3):
         days.come()
         checked(totals(days))

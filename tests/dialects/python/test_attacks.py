@@ -273,17 +273,17 @@ def area(shape):
     return shape.area()
 
 
-def test_a_method_reached_through_an_argument_counts(monkeypatch):
+def test_a_method_reached_through_an_argument_counts():
     memoised = nectar.memo(area)
     assert memoised(Shape(2)) == 2
-    monkeypatch.setattr(Shape, "scale", 3)
-    assert memoised(Shape(2)) == 6
-    monkeypatch.setattr(Shape, "area", lambda self: -self.size)
-    assert memoised(Shape(2)) == -2
-    shape = Shape(2)
-    shape.area = lambda: "own"
-    assert memoised(shape) == "own"
-    monkeypatch.undo()
+    with pytest.MonkeyPatch.context() as patched:  # of its own: undoing that of the test would undo its store
+        patched.setattr(Shape, "scale", 3)
+        assert memoised(Shape(2)) == 6
+        patched.setattr(Shape, "area", lambda self: -self.size)
+        assert memoised(Shape(2)) == -2
+        shape = Shape(2)
+        shape.area = lambda: "own"
+        assert memoised(shape) == "own"
     assert memoised(Shape(2)) == 2
     assert outcome() == "reused"
 

@@ -15,19 +15,11 @@ from polars._utils.async_ import _AioDataFrameResult, _GeventDataFrameResult
 from polars.lazyframe import engine_config
 from polars.lazyframe.query_result import SingleNodeQueryResult
 
+from nectar.dialects.polars.computing import computed
 from nectar.dialects.polars.explain import tell_watchers, watchers, why_missed
 from nectar.dialects.polars.history import call_site, remember
-from nectar.dialects.polars.query import (
-    Query,
-    about,
-    claimed,
-    computed,
-    is_own_fault,
-    keep,
-    learn_content,
-    prepared,
-    release,
-)
+from nectar.dialects.polars.keeping import claimed, keep, learn_content, release
+from nectar.dialects.polars.query import Query, about, is_own_fault, prepared
 from nectar.dialects.polars.several import Together, as_given, together
 from nectar.errors import NectarError
 from nectar.report.run import Outcome, Part, RunReport

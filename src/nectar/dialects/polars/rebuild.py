@@ -17,10 +17,11 @@ import polars as pl
 
 from nectar.catalog.service import Catalog, NotKept
 from nectar.dialects.polars import checksum
+from nectar.dialects.polars.computing import computed
 from nectar.dialects.polars.engine import PolarsEngine
 from nectar.dialects.polars.keying import Keyed, keyed
 from nectar.dialects.polars.plan import Plan
-from nectar.dialects.polars.query import Query, changed, computed, looked_up
+from nectar.dialects.polars.query import Query, changed, looked_up
 from nectar.dialects.polars.recipe import functions_of, pickled_in, proof_of, this_environment, with_fixed_files
 from nectar.errors import InputFailure, MissingInputError, RebuildError
 from nectar.keys.values import polars_plans

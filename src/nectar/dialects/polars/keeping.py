@@ -1,0 +1,129 @@
+"""Keeping results: in the background, if they are worth it and their inputs are still what they were.
+
+Whoever computes says so, and others wait for it; what is kept has a recipe, and what it came from goes on record.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+from typing import Final
+
+import polars as pl
+
+from nectar.catalog.service import Kept
+from nectar.dialects.polars.growth import spans_of, watch
+from nectar.dialects.polars.history import call_site
+from nectar.dialects.polars.provenance import sources_of
+from nectar.dialects.polars.query import Query, about, changed, is_opened
+from nectar.dialects.polars.recipe import Made, recorded, working_folder
+from nectar.errors import EnvironmentFailure
+from nectar.model.entry import Entry
+from nectar.recipes.recipe import found_by
+from nectar.report.run import Part
+from nectar.rewrite.choose import Choice
+from nectar.session import Session
+
+_log: Final = logging.getLogger("nectar.polars")
+
+
+def claimed(query: Query) -> bool:
+    """Whether another process has computed the result meanwhile; otherwise this one says that it does."""
+    root = query.keyed.program.root
+    settings = query.session.settings
+    if query.root.refusal or settings.refresh or settings.read_only or not query.keyed.sources:
+        return False
+    try:
+        taken = query.session.reservations.take_or_wait(query.root.key)
+    except EnvironmentFailure as failure:
+        _log.info("others may compute the same: %s", failure)
+        return False
+    if isinstance(taken, Entry):
+        if not is_opened(query, root, taken):
+            return False
+        query.choice = Choice({root: taken}, (), ())
+        return True
+    query.reservation = taken
+    return False
+
+
+def release(query: Query) -> None:
+    """Nothing comes of this computation: others need not wait for it."""
+    if query.reservation is not None:
+        query.session.reservations.give_back(query.reservation)
+        query.reservation = None
+
+
+def learn_content(session: Session, path: str) -> None:
+    """Reads, in the background, a file that was just written: whoever reads it later knows it by its content."""
+
+    def learn() -> None:
+        try:
+            session.inputs.identify([path])
+        except EnvironmentFailure as failure:  # deleted meanwhile, or somewhere that cannot be looked at
+            _log.debug("%s is known by its origin only: %s", path, failure)
+
+    session.keeper.submit(learn)
+
+
+def keep(query: Query, number: int, frame: pl.DataFrame, seconds: float, part: Part | None = None) -> None:
+    """Keeps a result, if it is worth it and its inputs are still what they were; all of that in the background."""
+    node = query.keyed.program.nodes[number]
+    part = part or Part(node.text)
+    if node.refusal:
+        return
+    size = int(frame.estimated_size())
+    part.keeping, part.size = "being kept", size
+    copy = _with_memory_of_its_own(frame) if query.keyed.reads_memory else frame.clone()
+    made_from = [query.entries[each] for each in query.choice.hits]
+    made_from += [entry for used in query.advanced.values() for entry in used]
+    what, folder = about(query, number), working_folder()
+    reservation = None
+    if number == query.keyed.program.root:  # what was reserved is the result, and none of its parts
+        reservation, query.reservation = query.reservation, None
+    now = query.session.clock.now()
+    landed = Entry(
+        node.key, node.program, "arrow", "", b"", size, 0, frame.height, seconds, query.began, now, about=what
+    )
+    pending, site, asked = query.session.pending, call_site(), query.asked and number == query.keyed.program.root
+    pending[node.key] = (landed, copy)
+
+    def write() -> None:
+        kept = False
+        try:
+            why_not = ("" if asked else query.catalog.worth_keeping(seconds, size)) or changed(query)
+            if why_not:
+                part.keeping = f"not kept: {why_not.removeprefix('not kept: ')}"
+                return
+            keys = tuple(entry.key for entry in made_from)
+            made = Made(query.keyed, number, copy, what, seconds, keys, folder)
+            recipe = recorded(query.catalog, query.session.inputs, made)
+            answer = query.catalog.keep(
+                node.key, node.program, copy, table=True, seconds=seconds, made_from=made_from, about=what,
+                made=query.began, replaces=query.session.settings.refresh, spans=spans_of(query, number),
+                sources=lambda: sources_of(query.keyed, number, copy, site),
+                recipe=recipe.identity, rebuildable=recipe.rebuildable,
+            )  # fmt: skip
+            kept = isinstance(answer, Kept)
+            if kept and recipe.identity is not None:
+                found_by(query.catalog, node.key, recipe.identity)
+            part.keeping = "kept" if isinstance(answer, Kept) else f"not kept: {answer.reason}"
+            if isinstance(answer, Kept):
+                query.session.totals.count_kept(answer.entry.size)
+        finally:
+            pending.pop(node.key, None)
+            if reservation is not None:
+                reservations = query.session.reservations
+                reservations.done(reservation) if kept else reservations.give_back(reservation)
+        if kept:
+            watch(query)  # when nobody waits any more: a file may have to be read
+
+    query.session.keeper.submit(write, size)
+
+
+def _with_memory_of_its_own(frame: pl.DataFrame) -> pl.DataFrame:
+    """The same frame; columns that came from memory may share it with an array that somebody changes."""
+    memory = io.BytesIO()
+    frame.write_ipc_stream(memory)
+    memory.seek(0)
+    return pl.read_ipc_stream(memory)
