@@ -135,7 +135,7 @@ STAGES: tuple[tuple[str, str, str], ...] = (
     ("make keys", "nectar.dialects.polars.query", "keyed"),
     ("choose and look up", "nectar.dialects.polars.query", "_look_up"),
     ("say that it is computed here", "nectar.dialects.polars.engine", "claimed"),
-    ("look at files again", "nectar.dialects.polars.query", "_changed"),
+    ("look at files again", "nectar.dialects.polars.keeping", "changed"),
     ("decide to keep, hand over", "nectar.dialects.polars.engine", "keep"),
 )
 

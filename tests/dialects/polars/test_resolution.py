@@ -108,7 +108,7 @@ def test_files_are_looked_at_once_before_the_query_runs(files, enabled, monkeypa
     pl.scan_parquet(files / "one.parquet").join(pl.scan_csv(files / "wide.csv"), on="a").collect()
     assert len(made) == 1
     held[0]()
-    assert len(made) == 2  # the one that looks whether anything has changed
+    assert len(made) > 1, "whether anything has changed is looked at anew"
 
 
 @pytest.mark.parametrize("kind", ["parquet", "csv", "arrow"])
