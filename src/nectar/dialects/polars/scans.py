@@ -154,6 +154,8 @@ class Lines:
 
 def lines_of(plan: Plan, number: int) -> Lines | None:
     """How a scan reads lines, each by itself; None if it does not, or looks at where in the file they stand."""
+    if plan.steps[number].kind != "Scan":
+        return None
     (kind, options), *_ = plan.steps[number].body["scan_type"].items()
     inner = (options or {}).get("options") or {}
     if kind == "NDJson":
