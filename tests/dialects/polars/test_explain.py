@@ -309,3 +309,69 @@ def test_a_watcher_that_fails_harms_nobody(enabled, log, caplog):
     finally:
         watchers.remove(fail)
     assert "could not be explained" in caplog.text
+
+
+# growing streams
+
+
+def _day(folder, number):
+    pl.DataFrame({"k": [number, 1, 2], "v": [1, 2, number]}).write_parquet(folder / f"{number}.parquet")
+
+
+@pytest.fixture
+def days(tmp_path, enabled):
+    folder = tmp_path / "days"
+    folder.mkdir()
+    for number in range(3):
+        _day(folder, number)
+    return folder
+
+
+def _run_and_grow(days, query, times=3):
+    for number in range(3, 3 + times):
+        query().collect()
+        session.current().settle()
+        _day(days, number)
+
+
+def test_what_is_put_together_is_told(days):
+    query = lambda: pl.scan_parquet(days / "*.parquet").group_by("k").agg(pl.col("v").sum()).sort("k")
+    assert "put together" not in str(nectar.explain(query()))
+    _run_and_grow(days, query)
+    found = nectar.explain(query())
+    assert [(part.text, part.becomes) for part in found.parts] == [("sort", "computed"), ("group_by k", "put together")]
+    assert "5 of 6 files known" in found.parts[1].note
+    assert "as a whole about" in found.parts[1].note
+    assert found.reason
+    assert str(found).endswith("when files are added, only what is new is computed, up to group_by k")
+
+
+def test_explaining_runs_and_keeps_nothing(days):
+    query = lambda: pl.scan_parquet(days / "*.parquet").group_by("k").agg(pl.col("v").sum())
+    _run_and_grow(days, query)
+    before = len(list(session.current().catalog.index.entries()))
+    nectar.explain(query())
+    session.current().settle()
+    assert len(list(session.current().catalog.index.entries())) == before
+    assert "5 of 6" in str(nectar.explain(query()))
+
+
+GROWTH = {
+    "only what is new is computed": lambda scan: scan.filter(pl.col("v") > 1).select("k"),
+    "with_columns below it looks at several rows at once": lambda scan: scan.with_columns(pl.col("v").cum_sum()).sort(
+        "k"
+    ),
+    "everything is computed again": lambda scan: scan.unique(keep="none"),
+    "up to group_by k": lambda scan: scan.group_by("k").agg(pl.len()).sort("len").head(2),
+}
+
+
+@pytest.mark.parametrize("told", GROWTH)
+def test_what_becomes_of_a_query_when_files_are_added(days, told):
+    assert told in nectar.explain(GROWTH[told](pl.scan_parquet(days / "*.parquet"))).growth
+
+
+def test_nothing_is_said_of_growth_where_nothing_can_be_kept(days):
+    lazy = pl.scan_parquet(days / "*.parquet")
+    assert nectar.explain(lazy.select(pl.col("v").sample(2))).growth == ""
+    assert nectar.explain(pl.LazyFrame({"a": [1]}).select("a")).growth == ""

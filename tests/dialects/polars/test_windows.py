@@ -267,7 +267,7 @@ def test_estimates_can_be_asked_for(tmp_path, monkeypatch):
     found = []
 
     def advance(parts, keyed, catalog, *args):
-        found.append(advance_module.estimated(parts, catalog))
+        found.append(advance_module.covering_of(parts, catalog).estimate)
         return before(parts, keyed, catalog, *args)
 
     before = growth_module.advance

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import html
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final, Literal
 
 import polars as pl
@@ -16,6 +16,8 @@ import polars as pl
 from nectar.catalog.service import Catalog
 from nectar.dialects.polars.difference import Change, changes
 from nectar.dialects.polars.history import ProgramRecord, call_site, nearest, record_of, short
+from nectar.dialects.polars.incremental.outline import Outline, growth, outlines
+from nectar.dialects.polars.incremental.rules import rules_for
 from nectar.dialects.polars.keying import Keyed, keyed
 from nectar.dialects.polars.plan import Plan
 from nectar.dialects.polars.query import Query, too_large
@@ -26,7 +28,7 @@ from nectar.quantities import show_duration, show_size
 from nectar.rewrite.choose import Choice, choose, wanted
 from nectar.session import Session
 
-Becomes = Literal["reused", "kept", "computed", "not cached"]
+Becomes = Literal["reused", "put together", "kept", "computed", "not cached"]
 _log: Final = logging.getLogger("nectar.polars")
 _SHOWN_CHANGES: Final = 2
 _DEEPEST: Final = 40  # steps; what lies deeper stands no further to the right
@@ -38,8 +40,9 @@ _FIRST: Final = "it runs for the first time"
 class PlannedPart:
     """One step of a query.
 
-    depth: how far below the result. becomes: "kept" means that it is computed and kept on the way to the result.
-    note: why. saved: seconds that reusing it saves.
+    depth: how far below the result. becomes: "kept" means that it is computed and kept on the way to the result, "put
+    together" that it is made from what is known of some files, and from the others. note: why. saved: seconds that
+    reusing it saves.
     """
 
     depth: int
@@ -60,14 +63,15 @@ class QueryExplanation:
 
     parts: tuple[PlannedPart, ...]
     reason: str = ""
+    growth: str = ""  # what becomes of it when files are added
 
     @property
     def seconds_saved(self) -> float:
-        """How long the parts that are reused took when they were computed."""
+        """How long the parts that are reused took when they were computed, and what putting together saves."""
         return sum(part.saved for part in self.parts)
 
     def __str__(self) -> str:
-        reused = sum(part.becomes == "reused" for part in self.parts)
+        reused = sum(part.becomes in ("reused", "put together") for part in self.parts)
         if not reused:
             head = f"nothing of it is known: {self.reason}" if self.reason else "nothing of it is known"
         elif self.parts[0].becomes == "reused":
@@ -77,7 +81,8 @@ class QueryExplanation:
                 f"{reused} part{'s' if reused > 1 else ''} of it known: about {show_duration(self.seconds_saved)} saved"
             )
             head = f"{known}; the rest is computed: {self.reason}" if self.reason else known
-        return "\n".join([head, *map(str, self.parts)])
+        last = [f"when files are added, {self.growth}"] if self.growth else []
+        return "\n".join([head, *map(str, self.parts), *last])
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
@@ -97,7 +102,9 @@ def explained(session: Session, frame: pl.LazyFrame) -> QueryExplanation:
     except (Exception, pl.exceptions.PanicException) as error:  # what is wrong with it, running it says better
         first, *_ = str(error).splitlines() or [""]
         return uncacheable(f"its plan cannot be read: {type(error).__name__}: {first}")
-    return explanation(catalog, found, _planned(session, catalog, found), call_site(), session.clock.now())
+    choice, growing = _planned(session, catalog, found)
+    ahead = _ahead(catalog, found, choice, growing, session.settings.exact_floats)
+    return explanation(catalog, found, choice, call_site(), session.clock.now(), ahead)
 
 
 def uncacheable(reason: str) -> QueryExplanation:
@@ -105,7 +112,8 @@ def uncacheable(reason: str) -> QueryExplanation:
     return QueryExplanation((PlannedPart(0, "query", "", "not cached", reason),), reason)
 
 
-def _planned(session: Session, catalog: Catalog, found: Keyed) -> Choice:
+def _planned(session: Session, catalog: Catalog, found: Keyed) -> tuple[Choice, frozenset[int]]:
+    """What would be taken from the store; and which of the others were asked for before, over other files."""
     program = found.program
     asked = [] if session.settings.refresh else wanted(program)
     known = catalog.index.lookup([key for number in asked for key in program.nodes[number].keys])
@@ -115,7 +123,28 @@ def _planned(session: Session, catalog: Catalog, found: Keyed) -> Choice:
         if (entry := next((known[key] for key in program.nodes[number].keys if key in known), None)) is not None
     }
     counts = catalog.index.lookups([program.nodes[number].program for number in asked])
-    return choose(program, entries, {number: counts.get(program.nodes[number].program, 0) for number in asked})
+    lookups = {number: counts.get(program.nodes[number].program, 0) for number in asked}
+    choice = choose(program, entries, lookups)
+    return choice, frozenset(number for number in choice.computed if lookups.get(number))
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """What is put together from parts, and what becomes of the query when files are added."""
+
+    put_together: Mapping[int, Outline] = field(default_factory=dict)
+    growth: str = ""
+
+
+def _ahead(catalog: Catalog, found: Keyed, choice: Choice, growing: frozenset[int], exact_floats: bool) -> Ahead:
+    if found.program.root in choice.hits or found.program.nodes[-1].refusal or not found.identities:
+        return Ahead()
+    rules = rules_for(found, catalog, exact_floats)
+    try:
+        return Ahead(outlines(rules, growing, choice.hits), growth(rules))
+    except (NectarError, pl.exceptions.PolarsError) as error:  # running it says better what is wrong
+        _log.debug("what grows could not be told: %s", error)
+        return Ahead()
 
 
 # for those who want to see every query that runs
@@ -129,7 +158,9 @@ def tell_watchers(query: Query | str) -> None:
         if isinstance(query, str):
             found = uncacheable(query)
         else:
-            found = explanation(query.catalog, query.keyed, query.choice, call_site(), query.began)
+            exact = query.session.settings.exact_floats
+            ahead = _ahead(query.catalog, query.keyed, query.choice, query.growing, exact)
+            found = explanation(query.catalog, query.keyed, query.choice, call_site(), query.began, ahead)
         for watcher in watchers:
             watcher(found)
     except Exception:
@@ -183,7 +214,9 @@ def _told(catalog: Catalog, found: Keyed, before: ProgramRecord | None, since: S
 # the tree
 
 
-def explanation(catalog: Catalog, found: Keyed, choice: Choice, site: str, now: float) -> QueryExplanation:
+def explanation(
+    catalog: Catalog, found: Keyed, choice: Choice, site: str, now: float, ahead: Ahead
+) -> QueryExplanation:
     """What becomes of a query, as it was decided."""
     program = found.program
     if program.root in choice.hits:
@@ -193,15 +226,17 @@ def explanation(catalog: Catalog, found: Keyed, choice: Choice, site: str, now: 
     told = {change.at: change.what for change in reversed(since)}
     known_before = set() if before is None else {key for step in before.steps for key in step.keys}
     parts = tuple(
-        _part(found, choice, number, depth, again, told, known_before)
-        for number, depth, again in _visible(found, choice)
+        _put_together(found, ahead.put_together[number], number, depth)
+        if number in ahead.put_together
+        else _part(found, choice, number, depth, again, told, known_before)
+        for number, depth, again in _visible(found, {*choice.hits, *ahead.put_together})
     )
     root = program.nodes[-1]
     reason = "" if program.root in choice.hits else root.refusal or _told(catalog, found, before, since, now)
-    return QueryExplanation(parts, reason)
+    return QueryExplanation(parts, reason, ahead.growth)
 
 
-def _visible(found: Keyed, choice: Choice) -> Iterator[tuple[int, int, bool]]:
+def _visible(found: Keyed, known: Container[int]) -> Iterator[tuple[int, int, bool]]:
     """Nodes from the root downwards, as far as they are needed, with their depths; and whether one was there before."""
     seen: set[int] = set()
     pending = [(found.program.root, 0)]
@@ -209,10 +244,16 @@ def _visible(found: Keyed, choice: Choice) -> Iterator[tuple[int, int, bool]]:
         number, depth = pending.pop()
         again = number in seen
         yield number, depth, again
-        if again or number in choice.hits:
+        if again or number in known:
             continue
         seen.add(number)
         pending.extend((source, depth + 1) for source in reversed(found.program.nodes[number].inputs))
+
+
+def _put_together(found: Keyed, outline: Outline, number: int, depth: int) -> PlannedPart:
+    detail = detail_of(found.plan.steps[found.step_of[number]])
+    text = found.program.nodes[number].text
+    return PlannedPart(depth, text, detail, "put together", str(outline), outline.saved)
 
 
 def _part(

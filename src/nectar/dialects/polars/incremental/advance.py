@@ -68,10 +68,9 @@ class Advanced:
     estimate: Estimate | None = None
 
 
-def estimated(parts: Parts, catalog: Catalog) -> Estimate | None:
-    """What putting a node together is thought to take, beside computing it as a whole; None if nothing tells."""
-    entries = catalog.inquire([parts.program])[parts.program]
-    return _covered_whole(parts, entries, rates_of(catalog)).estimate
+def covering_of(parts: Parts, catalog: Catalog) -> Covering:
+    """What is known of a node that could be put together, and what that is thought to take."""
+    return _covered_whole(parts, catalog.inquire([parts.program])[parts.program], rates_of(catalog))
 
 
 def advance(parts: Parts, keyed: Keyed, catalog: Catalog, run: RunFrame, known: Sources) -> Advanced | None:

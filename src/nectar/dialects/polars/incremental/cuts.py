@@ -268,9 +268,9 @@ class Streams:
         """What is known of files that were looked at before, by the names of the files."""
         if origin not in self._facts:
             table = self._table(origin)
-            (answer,) = self._catalog.lookup([table], [table])
+            entry = self._catalog.index.lookup([table]).get(table)
             try:
-                opened = None if answer.entry is None else self._catalog.open(answer.entry)
+                opened = None if entry is None else self._catalog.open(entry)
             except EnvironmentFailure:
                 opened = None
             rows = opened.to_polars().iter_rows() if isinstance(opened, Result) else ()

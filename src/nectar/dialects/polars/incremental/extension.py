@@ -8,7 +8,7 @@ Law: the known run is proven by its key, as everywhere.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
@@ -101,7 +101,7 @@ def extend(parts: Extension, keyed: Keyed, catalog: Catalog, run: RunFrame, know
     finally:
         for rows in reading.opened:
             rows.close()
-    if result.schema != keyed.plan.frame(keyed.step_of[parts.node]).collect_schema():
+    if result.schema != keyed.plan.schema(keyed.step_of[parts.node]):
         return None
     is_new = found is None or frame is not found[1].frame
     pieces = [Piece(0, parts.cut.count, frame, time.perf_counter() - begun)] if parts.are_states and is_new else []
@@ -123,9 +123,7 @@ def _everything(keyed: Keyed, parts: Extension) -> Sources:
 def _longest(parts: Extension, catalog: Catalog) -> tuple[Entry, Known] | None:
     """The longest run that is known, proven and read."""
     entries = catalog.inquire([parts.program])[parts.program]
-    for start, end, entry in sorted(_runs(parts, entries), key=lambda run: run[0] - run[1]):
-        if entry.key not in {parts.key(start, end, which) for which in (0, -1)}:
-            continue
+    for start, end, entry in sorted(runs_of(parts, entries), key=lambda run: run[0] - run[1]):
         try:
             opened = catalog.open(entry)
         except EnvironmentFailure:
@@ -135,8 +133,10 @@ def _longest(parts: Extension, catalog: Catalog) -> tuple[Entry, Known] | None:
     return None
 
 
-def _runs(parts: Extension, entries: Iterable[Entry]) -> Iterable[tuple[int, int, Entry]]:
+def runs_of(parts: Extension, entries: Iterable[Entry]) -> Iterator[tuple[int, int, Entry]]:
+    """Known runs that can be extended, proven by their keys."""
     for entry in entries:
         for start, end in parts.cut.runs_of(entry.spans):
-            if start == 0 or not parts.from_start:
+            fits = start == 0 or not parts.from_start
+            if fits and entry.key in {parts.key(start, end, which) for which in (0, -1)}:
                 yield start, end, entry
