@@ -9,6 +9,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import nectar
+from nectar import PolarsEngine
 from nectar.dialects.polars.keying import keyed
 from nectar.dialects.polars.plan import Plan
 from nectar.dialects.polars.resolution import sources_of
@@ -164,3 +165,74 @@ def test_what_is_refused_is_not_resolved_as_a_copy(files, enabled):
     query = pl.scan_csv(files / "one.csv").pipe_with_schema(lambda frame, schema: frame)
     assert keyed(Plan.of(query), enabled.inputs).resolved is None
     assert keyed(Plan.of(pl.scan_csv(files / "one.csv")), enabled.inputs).resolved is not None
+
+
+SCANS = {
+    "parquet": (pl.scan_parquet, "write_parquet"), "csv": (pl.scan_csv, "write_csv"), "ipc": (pl.scan_ipc, "write_ipc"),
+    "ndjson": (pl.scan_ndjson, "write_ndjson"),
+}  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Writes one more file into a folder each time."""
+    where = tmp_path / "growing"
+    where.mkdir()
+
+    def come(kind, rows=3):
+        number = len(list(where.iterdir()))
+        getattr(pl.DataFrame({"a": [number] * rows}), SCANS[kind][1])(where / f"{number}.x")
+
+    come.scan = lambda kind: SCANS[kind][0](f"{where}/*.x")
+    return come
+
+
+@pytest.mark.parametrize("engine", ["in-memory", "streaming"])
+@pytest.mark.parametrize("kind", SCANS)
+def test_a_file_that_comes_while_a_query_runs_is_not_read_and_does_not_matter(
+    folder, enabled, monkeypatch, kind, engine
+):
+    folder(kind)
+    run = PolarsEngine._run
+
+    def run_late(self, *arguments):
+        folder(kind)
+        found = run(self, *arguments)
+        folder(kind)
+        return found
+
+    with monkeypatch.context() as patched:
+        patched.setattr(PolarsEngine, "_run", run_late)
+        assert folder.scan(kind).collect(engine=engine)["a"].to_list() == [0, 0, 0]
+    assert enabled.settle(30)
+    assert nectar.last_run().parts[0].kept
+    assert folder.scan(kind).collect(engine=engine)["a"].to_list() == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+
+
+def test_a_file_that_comes_while_a_part_is_computed_by_itself_matters(folder, enabled, monkeypatch):
+    """Parts look for their files again: what they found may be more than their key stands for."""
+    kept = []
+    keep = type(enabled.catalog).keep
+
+    def keep_and_tell(self, *arguments, about="", **options):
+        kept.append(about)
+        return keep(self, *arguments, about=about, **options)
+
+    monkeypatch.setattr(type(enabled.catalog), "keep", keep_and_tell)
+    query = lambda least: folder.scan("parquet").group_by("a").agg(pl.len()).filter(pl.col("len") > least)
+    folder("parquet")
+    for least in (0, 1):
+        query(least).collect()
+        assert enabled.settle(30)
+    run = PolarsEngine._run
+
+    def run_late(self, *arguments):
+        folder("parquet")
+        return run(self, *arguments)
+
+    kept.clear()
+    with monkeypatch.context() as patched:
+        patched.setattr(PolarsEngine, "_run", run_late)
+        query(2).collect()
+    assert enabled.settle(30)
+    assert {about.split()[0] for about in kept} <= {"ranges", "state"}, "groups and result are not those of one file"

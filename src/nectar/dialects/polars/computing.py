@@ -26,8 +26,8 @@ def computed(query: Query, run: Run) -> pl.DataFrame:
     needed = set(query.keyed.program.below(query.keyed.program.root, query.known)) - set(query.known)
     for number in [each for each in query.choice.keep if each in needed]:
         begun = time.perf_counter()
+        query.runs(number)
         frame = run(query.frame_of(number))
         keep(query, number, frame, time.perf_counter() - begun)
         query.known[number] = StoredFrame(frame)
-    rewritten = query.rewritten()
-    return run(query.frame_of(query.keyed.program.root) if rewritten is None else rewritten)
+    return run(query.remaining())

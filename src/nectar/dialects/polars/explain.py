@@ -93,6 +93,8 @@ def explained(session: Session, frame: pl.LazyFrame) -> QueryExplanation:
     catalog = session.catalog
     if catalog is None:
         return uncacheable("the catalog cannot be used")
+    session.settle(_PATIENCE)  # what is about to be written is known
+    catalog.flush()
     try:
         if why_not := too_large(frame):
             return uncacheable(why_not)

@@ -51,6 +51,7 @@ def _advanced(query: Query, number: int, rules: Rules, run: Run) -> bool:
         _log.debug("%s is computed as a whole: %s", about(query, number), parts)
         return False
     query.parts[number] = parts
+    query.runs(number, named=parts.cut.scans)
     if isinstance(parts, Rectangle):
         advanced = extend_rectangle(parts, query.keyed, query.catalog, run, query.sources())
     elif isinstance(parts, Extension):
@@ -72,9 +73,10 @@ def _keep_state(query: Query, parts: Parts, piece: Piece) -> None:
     count = max(span.count for span in spans)
     what = f"state of {about(query, parts.node)}, {count} file{'s' if count > 1 else ''}"
     key, site, size = parts.key(piece.start, piece.end), call_site(), int(piece.frame.estimated_size())
+    looking = frozenset(query.looking)
 
     def write() -> None:
-        if query.catalog.worth_keeping(piece.seconds, size) or changed(query):
+        if query.catalog.worth_keeping(piece.seconds, size) or changed(query, looking):
             return
         kept = query.catalog.keep(
             key, parts.program, piece.frame, table=True, seconds=piece.seconds, spans=spans, about=what,
@@ -92,7 +94,7 @@ def _keep_facts(query: Query, key: bytes, program: bytes, frame: pl.DataFrame, w
     """Keeps what was found out about streams, in the background, if they are still what they were."""
 
     def write() -> None:
-        if not changed(query):
+        if not changed(query, ()):  # files were read by their names
             query.catalog.keep(key, program, frame, table=True, about=what, made=query.began, replaces=True)
 
     query.session.keeper.submit(write, int(frame.estimated_size()))

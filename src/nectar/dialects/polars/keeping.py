@@ -78,6 +78,7 @@ def keep(query: Query, number: int, frame: pl.DataFrame, seconds: float, part: P
     made_from = [query.entries[each] for each in query.choice.hits]
     made_from += [entry for used in query.advanced.values() for entry in used]
     what, folder = about(query, number), working_folder()
+    looking = frozenset(query.looking)
     reservation = None
     if number == query.keyed.program.root:  # what was reserved is the result, and none of its parts
         reservation, query.reservation = query.reservation, None
@@ -91,7 +92,7 @@ def keep(query: Query, number: int, frame: pl.DataFrame, seconds: float, part: P
     def write() -> None:
         kept = False
         try:
-            why_not = ("" if asked else query.catalog.worth_keeping(seconds, size)) or changed(query)
+            why_not = ("" if asked else query.catalog.worth_keeping(seconds, size)) or changed(query, looking)
             if why_not:
                 part.keeping = f"not kept: {why_not.removeprefix('not kept: ')}"
                 return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -55,10 +55,13 @@ class Keyed:
         """Of all files, those of several scans several times."""
         return [identity for _, _, found in self.sources for identity in found]
 
-    def reads_the_same(self) -> bool:
-        """Whether its scans still find the same files, with the same types; their contents are another question."""
+    def reads_the_same(self, scans: Container[int]) -> bool:
+        """Whether these scans still find the same files, with the same types; their contents are another question."""
+        asked = [(number, source) for number, source, _ in self.sources if source.files and number in scans]
+        if not asked:
+            return True
         now = sources_now(self.plan, whole=self.resolved is not None)
-        return all(now[number] == source for number, source, _ in self.sources if source.files)
+        return all(now[number] == source for number, source in asked)
 
 
 def keyed(plan: Plan, inputs: Inputs) -> Keyed:

@@ -7,7 +7,7 @@ is kept was computed from inputs that are, after the computation, what they were
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -47,6 +47,7 @@ class Query:
     growing: frozenset[int] = frozenset()  # nodes that were asked for before, over other files
     advanced: dict[int, list[Entry]] = field(default_factory=dict)  # those made from parts, and which were known
     parts: dict[int, Parts] = field(default_factory=dict)  # how nodes are, or could be, made from parts
+    looking: set[int] = field(default_factory=set)  # scans that looked for files since the keys were made
     asked: bool = False  # somebody wants the result to be kept, whatever it is worth
 
     @property
@@ -74,10 +75,13 @@ class Query:
         A lazy frame that was used before remembers which files there were, and what they looked like. What cannot be
         kept runs as it was given.
         """
-        if self.root.refusal:
-            return given
+        return given if self.root.refusal else self.remaining()
+
+    def remaining(self) -> pl.LazyFrame:
+        """The query with its known parts as sources, about to be run."""
         if self.keyed.resolved is not None and not self.known:
-            return self.keyed.resolved
+            return self.keyed.resolved  # which stays with the files it found
+        self.runs(self.keyed.program.root)
         return self.frame_of(self.keyed.program.root)
 
     def frame_of(self, node: int) -> pl.LazyFrame:
@@ -87,6 +91,14 @@ class Query:
     def sources(self) -> dict[int, pl.LazyFrame]:
         """For each step whose result is known, a source that gives it."""
         return {step: stored.lazy() for known, stored in self.known.items() for step in self.keyed.steps_of(known)}
+
+    def runs(self, node: int, named: Container[int] = ()) -> None:
+        """A node is about to be computed: its scans look for their files, later than the keys were made.
+
+        named: scans that are read by the names of their files.
+        """
+        below = self.keyed.program.below(node, self.known)
+        self.looking |= {step for each in below for step in self.keyed.steps_of(each) if step not in named}
 
     def forget_known(self) -> None:
         """Nothing is taken from the store any more."""
@@ -227,9 +239,12 @@ def about(query: Query, number: int) -> str:
     return text if len(text) <= 200 else f"{text[:197]}..."
 
 
-def changed(query: Query) -> str:
-    """What changed since the keys were made; empty if nothing did."""
+def changed(query: Query, looking: Container[int]) -> str:
+    """What changed since the keys were made; empty if nothing did that matters.
+
+    looking: scans that have looked for their files since. What came or went beside others was not read.
+    """
     told = query.session.inputs.changed(query.keyed.identities)
-    if not query.keyed.reads_the_same():
+    if not query.keyed.reads_the_same(looking):
         told.append("files came or went, or their types changed")
     return "; ".join(dict.fromkeys(told))

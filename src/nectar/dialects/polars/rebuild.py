@@ -172,7 +172,7 @@ class _Run:
         return f"{told}: two runs of it do not give the same, and no function in it is known to be the cause", False
 
     def _keep(self, query: Query, frame: pl.DataFrame, seconds: float) -> None:
-        why_not = changed(query)
+        why_not = changed(query, query.looking)
         if why_not:
             raise _because(why_not)
         recipe = self.recipe

@@ -46,6 +46,7 @@ def together(queries: Sequence[Query | str], lfs: Sequence[pl.LazyFrame]) -> Tog
             continue
         query.forget_known()
         query.take_over(answers.values())
+        query.runs(query.keyed.program.root)
         frames[at] = query.frame_of(query.keyed.program.root)  # not resolved: Polars has to resolve them together
     return Together(answers, frames, frozenset(given))
 
