@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 
@@ -240,3 +241,17 @@ def test_a_frame_from_memory_may_be_changed_before_it_is_written(enabled, log):
     with nectar.reuse(home=enabled.settings.home) as report:
         assert query().collect().equals(expected)
     assert [part.outcome for part in report.parts] == ["reused"]
+
+
+def test_a_part_that_fails_by_itself_does_not_fail_the_whole(tmp_path, enabled):
+    """Polars leaves out a column that the whole does not need, and which cannot be read with the type it was given."""
+    path = tmp_path / "log.ndjson"
+    rows = [{"k": 1, "f": None}] * 100 + [{"k": 2, "f": -2.25}] * 3
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    query = lambda: pl.scan_ndjson(path, infer_schema_length=50).group_by("k").agg(pl.col("f").sum())
+    expected = query().select(pl.len()).collect(engine=nectar.PolarsEngine("auto").inner)
+    for least in range(4):
+        assert query().select(pl.len() + least).collect().item() == expected.item() + least
+        assert enabled.settle(30)
+    with pytest.raises(pl.exceptions.ComputeError):
+        query().collect()

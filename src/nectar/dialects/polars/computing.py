@@ -25,9 +25,18 @@ def computed(query: Query, run: Run) -> pl.DataFrame:
             _log.info("what is known of parts of a stream could not be used: %s", error)
     needed = set(query.keyed.program.below(query.keyed.program.root, query.known)) - set(query.known)
     for number in [each for each in query.choice.keep if each in needed]:
-        begun = time.perf_counter()
-        query.runs(number)
-        frame = run(query.frame_of(number))
-        keep(query, number, frame, time.perf_counter() - begun)
-        query.known[number] = StoredFrame(frame)
+        _compute_part(query, number, run)
     return run(query.remaining())
+
+
+def _compute_part(query: Query, number: int, run: Run) -> None:
+    """A part is known now, and kept; unless it fails, which the whole may not: it need not read every column."""
+    begun = time.perf_counter()
+    query.runs(number)
+    try:
+        frame = run(query.frame_of(number))
+    except (Exception, pl.exceptions.PanicException) as error:
+        _log.info("a part is not computed by itself: %s", error)
+        return
+    keep(query, number, frame, time.perf_counter() - begun)
+    query.known[number] = StoredFrame(frame)
