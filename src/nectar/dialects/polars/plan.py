@@ -63,6 +63,7 @@ class Plan:
         self._bodies: list[Any] = []  # of the whole step, as Polars has it
         self._number_of_slot: dict[int, int] = {}
         self._schemas: dict[int, pl.Schema] = {}
+        self._written: dict[int, Any] = {}
         self._collect(self._arena.root.idx)
 
     @classmethod
@@ -135,6 +136,13 @@ class Plan:
         if number not in self._schemas:
             self._schemas[number] = self.frame(number).collect_schema()
         return self._schemas[number]
+
+    def written_schema(self, number: int) -> Any:
+        """The same as Polars writes it into plans."""
+        if number not in self._written:
+            empty = Plan.of(pl.DataFrame(schema=self.schema(number)).lazy())
+            self._written[number] = empty.steps[0].body["schema"]
+        return self._written[number]
 
     def with_step(self, kind: str, body: dict[str, Any]) -> pl.LazyFrame:
         """The lazy frame that is nothing but one source, described as Polars does it."""

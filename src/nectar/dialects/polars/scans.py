@@ -124,7 +124,7 @@ def segment(plan: Plan, number: int, files: Sequence[str], without_rows: bool = 
     if (arguments.get("hive_options") or {}).get("enabled") is not False and any("=" in file for file in files):
         return None  # partitions may be of other types than in the whole
     schema = plan.schema(number)
-    pinned = _serialised_schema(schema)
+    pinned = plan.written_schema(number)
     inner = dict(options.get("options", options))
     if "schema" in inner:
         inner["schema"] = pinned
@@ -177,11 +177,6 @@ def _comment(prefix: Any) -> bytes:
         return b""
     ((kind, value),) = prefix.items()
     return bytes([value]) if kind == "Single" else str(value).encode()
-
-
-def _serialised_schema(schema: pl.Schema) -> Any:
-    """A schema as Polars writes it into plans."""
-    return Plan.of(pl.DataFrame(schema=schema).lazy()).steps[0].body["schema"]
 
 
 def _like_csv(step: Step) -> Any:

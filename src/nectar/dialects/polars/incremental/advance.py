@@ -110,6 +110,8 @@ class _Work:
 
     def done(self) -> Advanced | None:
         entries = self._entries[self._parts.program]
+        if not self._parts.are_states and not any(self._entries.values()):
+            return None
         covering = _covered_whole(self._parts, entries, self._rates)
         if not covering.is_worth_it or (self._parts.are_states and self._is_useless(covering, entries)):
             return None
