@@ -26,6 +26,7 @@ from nectar.clock import Clock
 from nectar.errors import CatalogFailure, EnvironmentFailure, UserError
 from nectar.model.entry import Content, Entry, Job, Lease, Length, Name, Reservation, Span, Usage, Version
 from nectar.model.lineage import Made, Provenance, Sources
+from nectar.settings import Settings
 from nectar.store.commit import Published
 from nectar.store.estimate import estimate
 from nectar.store.read import Damaged, Gone, Problem, Result
@@ -105,6 +106,7 @@ class Catalog:
         self.person = f"{_user()}@{socket.gethostname()}"
         self.read_only = read_only
         self.housekeeper: Housekeeper | None = None  # who opens the catalog decides whether it has one
+        self.settings: Settings | None = None  # with which it was opened, for those who open it elsewhere
         self._inline = inline
         self._protect = protect
         self._verify: Literal["length", "before"] = verify
@@ -418,6 +420,8 @@ class Catalog:
         late = self.clock.now() - self._flushed >= _FLUSH_EVERY
         if late or len(self._uses) + len(self._counts) >= _FLUSH_AFTER:
             self._try_to_flush()
+            if self.housekeeper is not None:  # budgets are looked after by those who only read, too
+                self.housekeeper.poke()
 
     def _try_to_flush(self) -> None:
         """Nobody who only looks up or opens fails because uses could not be written down."""

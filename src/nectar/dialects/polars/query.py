@@ -34,7 +34,6 @@ from nectar.errors import EnvironmentFailure, NectarError
 from nectar.model.entry import Entry, Reservation, Span
 from nectar.program.tree import Node
 from nectar.quantities import show_size
-from nectar.recipes.recipe import found_by
 from nectar.report.run import Part
 from nectar.rewrite.choose import Choice, choose, wanted
 from nectar.session import Session
@@ -399,8 +398,6 @@ def keep(query: Query, number: int, frame: pl.DataFrame, seconds: float, part: P
                 recipe=recipe.identity, rebuildable=recipe.rebuildable,
             )  # fmt: skip
             kept = isinstance(answer, Kept)
-            if kept and recipe.identity is not None:
-                found_by(query.catalog, node.key, recipe.identity)
             part.keeping = "kept" if isinstance(answer, Kept) else f"not kept: {answer.reason}"
             if isinstance(answer, Kept):
                 query.session.totals.count_kept(answer.entry.size)

@@ -16,7 +16,9 @@ from dataclasses import asdict, dataclass
 import polars as pl
 
 from nectar.catalog.service import Catalog, NotKept
+from nectar.datasets.access import Place, catalog_knowing
 from nectar.dialects.polars import checksum
+from nectar.dialects.polars.derived import reader_of
 from nectar.dialects.polars.engine import PolarsEngine
 from nectar.dialects.polars.keying import Keyed, keyed
 from nectar.dialects.polars.plan import Plan
@@ -27,7 +29,7 @@ from nectar.keys.values import polars_plans
 from nectar.program.tree import Node
 from nectar.recipes.environment import differences
 from nectar.recipes.importing import CapturedModules
-from nectar.recipes.rebuild import Answer
+from nectar.recipes.rebuild import Answer, rebuild
 from nectar.recipes.recipe import InputFile, Proof, Recipe, Written, recipes_of
 from nectar.session import Session, current, disable, enable
 from nectar.settings import Settings
@@ -85,6 +87,7 @@ class _Run:
             polars_plans.elsewhere.add(os.path.join(self.recipe.environment.engine_folder, ""))
         query = looked_up(self.session, self.catalog, self._proven(bool(changes)))
         try:
+            _rebuild_inputs(query)
             begun = time.perf_counter()
             frame = self._computed(query)
             seconds = time.perf_counter() - begun
@@ -224,6 +227,22 @@ def _lost(inputs: Inputs, by_content: Inputs, file: InputFile) -> str:
 
 def _is(now: Identity, file: InputFile) -> bool:
     return not set(now.names).isdisjoint(file.names)
+
+
+def _rebuild_inputs(query: Query) -> None:
+    """Deleted results of other programs that the query will read are there again. Raises with all that cannot be."""
+    program, reasons = query.keyed.program, []
+    for node in program.below(program.root, query.known):
+        reader = None if node in query.known else reader_of(query.keyed.plan.steps[query.keyed.step_of[node]])
+        if reader is None:
+            continue
+        try:
+            catalog = catalog_knowing(reader.key, Place(reader.home, reader.store))
+            rebuild(catalog, reader.key, catalog.settings or query.session.settings)
+        except RebuildError as error:
+            reasons += [f"{reader.label}, which it is made from, cannot be rebuilt: {why}" for why in error.reasons]
+    if reasons:
+        raise _because(*reasons)
 
 
 # proofs

@@ -16,6 +16,7 @@ import polars as pl
 
 from nectar.catalog.service import Catalog
 from nectar.dialects.polars.checksum import checksum_of
+from nectar.dialects.polars.derived import reader_of
 from nectar.dialects.polars.history import functions_in
 from nectar.dialects.polars.keying import Keyed, key_over, keyed
 from nectar.dialects.polars.plan import Plan
@@ -23,7 +24,7 @@ from nectar.dialects.polars.scans import is_fixed, with_files, without_secrets
 from nectar.keys.values.polars_plans import Callback, unpickled
 from nectar.program.tree import Program
 from nectar.recipes.environment import environment_here
-from nectar.recipes.recipe import Checksum, Environment, InputFile, Proof, Recipe, Scan, Written, put, same_as
+from nectar.recipes.recipe import Checksum, Environment, InputFile, Proof, Recipe, Scan, Written, found_by, put, same_as
 from nectar.rewrite.consistency import run_dependent
 from nectar.store.inputs.identify import Inputs
 from nectar.store.inputs.identity import Identity
@@ -55,12 +56,16 @@ class Recorded:
 
 
 def recorded(catalog: Catalog, inputs: Inputs, made: Made) -> Recorded:
-    """The recipe of a result is in the catalog; the key does not lead to it yet."""
+    """The recipe of a result is in the catalog, and the key leads to it.
+
+    Before the result itself: one that is kept and deleted without its recipe being found would be lost.
+    """
     if catalog.read_only:
         return Recorded()
     try:
         written = recipe_of(inputs, made)
         identity = same_as(catalog, written) or put(catalog, written)
+        found_by(catalog, written.recipe.key, identity)
         return Recorded(identity, not written.recipe.refusals)
     except (Exception, pl.exceptions.PanicException) as error:
         _log.info("no recipe of %s is kept: %s: %s", made.about, type(error).__name__, error)
@@ -111,7 +116,7 @@ def pickled_in(plan: Plan, steps: Sequence[int]) -> Iterator[bytes]:
     """The Python functions of steps, as they stand in a plan."""
     for number in steps:
         step = plan.steps[number]
-        if step.kind not in _SOURCES:
+        if step.kind not in _SOURCES and reader_of(step) is None:
             yield from functions_in(step.body, (step.kind,))
 
 
