@@ -250,7 +250,8 @@ def test_a_function_of_a_package_that_is_gone_is_named(place):
     installed = place.root / "site-packages"
     write_distribution(installed, "sparkle", "1.2", {"sparkle.py": "def shine(x):\n    return x + 5\n"})
     pl.DataFrame({"a": [1, 2]}).write_parquet(place.data)
-    place.write(main=f"""
+    place.write(
+        main=f"""
         import nectar, sparkle
         import polars as pl
         def change(x):
@@ -259,7 +260,8 @@ def test_a_function_of_a_package_that_is_gone_is_named(place):
         lf = pl.scan_parquet({str(place.data)!r}).with_columns(pl.col("a").map_elements(change, return_dtype=pl.Int64))
         nectar.save(lf, "bright")
         nectar.save(nectar.scan("bright").sort("a", descending=True), "brighter")
-    """)
+    """
+    )
     place.environment["PYTHONPATH"] += os.pathsep + str(installed)
     place.python("main.py")
     place.lose_sources()

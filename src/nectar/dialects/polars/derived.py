@@ -40,12 +40,16 @@ class ResultReader:
     def __init__(self, key: bytes, program: bytes, label: str, home: str, store: str) -> None:
         self.key, self.program, self.label, self.home, self.store = key, program, label, home, store
 
+    @property
+    def place(self) -> Place:
+        """Where it was scanned."""
+        return Place(self.home, self.store)
+
     def __call__(
         self, with_columns: list[str] | None, predicate: bytes | None, n_rows: int | None, batch_size: int | None
     ) -> tuple[Iterator[pl.DataFrame], bool]:
         """The rows and columns that are wanted."""
-        catalog = catalog_knowing(self.key, Place(self.home, self.store))
-        frame = result_of(catalog, self.key, self.label).to_polars()
+        frame = result_of(catalog_knowing(self.key, self.place), self.key, self.label).to_polars()
         return rows_of(frame, with_columns, predicate, n_rows)
 
 

@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 import polars as pl
 
 from nectar.catalog.service import Catalog, NotKept
-from nectar.datasets.access import Place, catalog_knowing
+from nectar.datasets.access import catalog_knowing
 from nectar.dialects.polars import checksum
 from nectar.dialects.polars.derived import reader_of
 from nectar.dialects.polars.engine import PolarsEngine
@@ -237,7 +237,7 @@ def _rebuild_inputs(query: Query) -> None:
         if reader is None:
             continue
         try:
-            catalog = catalog_knowing(reader.key, Place(reader.home, reader.store))
+            catalog = catalog_knowing(reader.key, reader.place)
             rebuild(catalog, reader.key, catalog.settings or query.session.settings)
         except RebuildError as error:
             reasons += [f"{reader.label}, which it is made from, cannot be rebuilt: {why}" for why in error.reasons]

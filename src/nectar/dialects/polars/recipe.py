@@ -15,6 +15,7 @@ from typing import Final
 import polars as pl
 
 from nectar.catalog.service import Catalog
+from nectar.datasets.access import catalog_knowing
 from nectar.dialects.polars.checksum import checksum_of
 from nectar.dialects.polars.derived import reader_of
 from nectar.dialects.polars.history import functions_in
@@ -24,7 +25,19 @@ from nectar.dialects.polars.scans import is_fixed, with_files, without_secrets
 from nectar.keys.values.polars_plans import Callback, unpickled
 from nectar.program.tree import Program
 from nectar.recipes.environment import environment_here
-from nectar.recipes.recipe import Checksum, Environment, InputFile, Proof, Recipe, Scan, Written, found_by, put, same_as
+from nectar.recipes.recipe import (
+    Checksum,
+    Environment,
+    InputFile,
+    Proof,
+    Recipe,
+    Scan,
+    Written,
+    found_by,
+    put,
+    recipes_of,
+    same_as,
+)
 from nectar.rewrite.consistency import run_dependent
 from nectar.store.inputs.identify import Inputs
 from nectar.store.inputs.identity import Identity
@@ -66,10 +79,21 @@ def recorded(catalog: Catalog, inputs: Inputs, made: Made) -> Recorded:
         written = recipe_of(inputs, made)
         identity = same_as(catalog, written) or put(catalog, written)
         found_by(catalog, written.recipe.key, identity)
-        return Recorded(identity, not written.recipe.refusals)
+        return Recorded(identity, not written.recipe.refusals and _inputs_can_be_rebuilt(made))
     except (Exception, pl.exceptions.PanicException) as error:
         _log.info("no recipe of %s is kept: %s: %s", made.about, type(error).__name__, error)
         return Recorded()
+
+
+def _inputs_can_be_rebuilt(made: Made) -> bool:
+    """Whether the named results that it reads could be made again as well, as far as is known."""
+    plan = made.keyed.plan
+    readers = [reader_of(plan.steps[each]) for each in _below(plan, made.keyed.step_of[made.node])]
+    return all(
+        any(not known.recipe.refusals for known in recipes_of(catalog_knowing(reader.key, reader.place), reader.key))
+        for reader in readers
+        if reader is not None
+    )
 
 
 def recipe_of(inputs: Inputs, made: Made) -> Written:
