@@ -87,7 +87,7 @@ class _Run:
             polars_plans.elsewhere.add(os.path.join(self.recipe.environment.engine_folder, ""))
         query = looked_up(self.session, self.catalog, self._proven(bool(changes)))
         try:
-            _rebuild_inputs(query)
+            _rebuild_inputs(query, self.allow)
             begun = time.perf_counter()
             frame = self._computed(query)
             seconds = time.perf_counter() - begun
@@ -204,7 +204,8 @@ def _lost_inputs(session: Session, catalog: Catalog, recipe: Recipe) -> list[str
     if not told:
         return []
     still = catalog.index.lookup(recipe.made_from)
-    had = [f"{len(files) - len(told)} of {len(files)} files are what they were"]
+    same = len(files) - len(told)
+    had = [f"{same} of {len(files)} files are what they were"] if same else []
     had += [f"the result {key.hex()[:12]} ({entry.about}), which it was made from, is still kept"
             for key, entry in still.items()]  # fmt: skip
     return [*told, *had]
@@ -229,7 +230,7 @@ def _is(now: Identity, file: InputFile) -> bool:
     return not set(now.names).isdisjoint(file.names)
 
 
-def _rebuild_inputs(query: Query) -> None:
+def _rebuild_inputs(query: Query, allow: bool) -> None:
     """Deleted results of other programs that the query will read are there again. Raises with all that cannot be."""
     program, reasons = query.keyed.program, []
     for node in program.below(program.root, query.known):
@@ -238,7 +239,8 @@ def _rebuild_inputs(query: Query) -> None:
             continue
         try:
             catalog = catalog_knowing(reader.key, reader.place)
-            rebuild(catalog, reader.key, catalog.settings or query.session.settings)
+            settings = catalog.settings or query.session.settings
+            rebuild(catalog, reader.key, settings, allow_environment_change=allow)
         except RebuildError as error:
             reasons += [f"{reader.label}, which it is made from, cannot be rebuilt: {why}" for why in error.reasons]
     if reasons:

@@ -33,9 +33,9 @@ from nectar.recipes.recipe import (
     Recipe,
     Scan,
     Written,
+    can_be_run,
     found_by,
     put,
-    recipes_of,
     same_as,
 )
 from nectar.rewrite.consistency import run_dependent
@@ -90,9 +90,7 @@ def _inputs_can_be_rebuilt(made: Made) -> bool:
     plan = made.keyed.plan
     readers = [reader_of(plan.steps[each]) for each in _below(plan, made.keyed.step_of[made.node])]
     return all(
-        any(not known.recipe.refusals for known in recipes_of(catalog_knowing(reader.key, reader.place), reader.key))
-        for reader in readers
-        if reader is not None
+        can_be_run(catalog_knowing(reader.key, reader.place), reader.key) for reader in readers if reader is not None
     )
 
 
