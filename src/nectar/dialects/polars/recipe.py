@@ -39,6 +39,7 @@ from nectar.recipes.recipe import (
     same_as,
 )
 from nectar.rewrite.consistency import run_dependent
+from nectar.store.inputs.address import without_credentials
 from nectar.store.inputs.identify import Inputs
 from nectar.store.inputs.identity import Identity
 
@@ -203,7 +204,12 @@ def _scans(found: Keyed, aligned: Mapping[int, int]) -> tuple[Scan, ...]:
     """What the scans of a part read, in the order of its steps."""
     known = {number: (source.files, identities) for number, source, identities in found.sources if source.files}
     return tuple(
-        Scan(mine, known[theirs][0], tuple(map(_input_file, known[theirs][1])))
+        # As the plan of the recipe names them, which has no credentials either.
+        Scan(
+            mine,
+            tuple(without_credentials(path)[0] for path in known[theirs][0]),
+            tuple(map(_input_file, known[theirs][1])),
+        )
         for mine, theirs in sorted(aligned.items())
         if theirs in known
     )
