@@ -38,7 +38,7 @@ def test_those_who_only_read_look_after_the_budget(tmp_path):
     for _ in range(5):
         clock.move(86400 / 2)
         reader.open(used).close()
-    settle(reader)
+        settle(reader)
     assert set(reader.index.lookup([old.key, used.key])) == {used.key}
     reader.close()
 

@@ -6,13 +6,16 @@ import shutil
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import polars as pl
 import pytest
 from tests.dialects.polars.test_rebuild import write_distribution
 
 from nectar.catalog.embedded import open_catalog
+from nectar.recipes.recipe import found_by, put, recipes_of
 from nectar.settings import Settings
 
 SOURCE = Path(__file__).parents[2] / "src"
@@ -298,3 +301,83 @@ def test_a_name_that_moves_while_it_is_scanned(chain):
         print(lf.collect().item(), nectar.scan("chain/one").select(pl.col("a").sum()).collect().item())
     """)
     assert found.split() == [str(sum(range(3000)) * 2), "1"]
+
+
+def test_a_budget_with_room_for_one_of_a_chain_is_enough(chain):
+    """What is made from another needs it only until it is read."""
+    sizes = [each["size"] for each in json.loads(chain.nectar("ls", "--json"))["entries"]]
+    budget = int(1.5 * max(sizes))
+    assert budget < sum(sizes)
+    chain.evict()
+    chain.environment["NECTAR_BUDGET"] = str(budget)
+    for _ in range(2):
+        found = chain.code("import nectar; print(*(nectar.open(f'chain/{n}').to_polars()['a'][2] for n in "
+                           "('three', 'one', 'two')))")  # fmt: skip
+        assert found.split() == ["16", "4", "8"]
+        assert json.loads(chain.nectar("stats", "--json"))["total"] <= budget
+
+
+def test_another_environment_is_allowed_for_all_of_a_chain_or_for_none(chain):
+    chain.evict()
+    catalog = open_catalog(Settings(home=chain.home, reserve=0))
+    key = catalog.index.resolve("chain/one").key
+    (written,) = recipes_of(catalog, key)
+    before = msgspec.structs.replace(written.recipe.environment, python="3.4")
+    catalog.index._write(
+        "forget", lambda rows: rows.execute("DELETE FROM versions WHERE label LIKE ?", (f"%{key.hex()}",))
+    )
+    changed = msgspec.structs.replace(written.recipe, environment=before)
+    found_by(catalog, key, put(catalog, replace(written, recipe=changed)))
+    catalog.close()
+    told = chain.nectar("rebuild", "chain/three", fails=True)
+    assert "chain/one@1, which it is made from, cannot be rebuilt: it was made by Python 3.4" in told
+    assert chain.computed == ""
+    chain.nectar("rebuild", "chain/three", "--allow-environment-change")
+    assert chain.computed == "xyz"
+
+
+def test_a_reader_whose_folder_was_deleted_gets_its_result(chain):
+    chain.evict()
+    found = chain.code(f"""
+        import os
+        os.rmdir({str(chain.folder)!r})
+        import nectar
+        print(nectar.open("chain/three").to_polars()["a"][2])
+    """)
+    assert found.strip() == "16"
+
+
+def test_a_child_that_was_forked_opens_names_by_itself(chain):
+    chain.evict()
+    found = chain.code("""
+        import os, nectar
+        assert not nectar.open("chain/one").kept
+        child = os.fork()
+        if child == 0:
+            nectar.disable()
+            assert nectar.open("chain/one").kept is False
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        print(nectar.open("chain/one").to_polars()["a"][2])
+    """)
+    assert found.strip() == "4"
+
+
+def test_nothing_of_a_recipe_is_lost_with_its_process(chain):
+    """A process that ends between two writes has left the recipe first: what is kept can be rebuilt."""
+    chain.code(f"""
+        import os, nectar, polars as pl
+        from nectar.catalog.service import Catalog
+        from nectar.dialects.polars import query
+        keep = Catalog.keep
+        def keep_and_die(*given, **options):
+            keep(*given, **options)
+            os._exit(0)
+        Catalog.keep = keep_and_die
+        nectar.enable()
+        pl.scan_parquet({str(chain.data)!r}).sort("a", descending=True).nectar.save("never")
+    """)
+    told = json.loads(chain.nectar("ls", "--json"))["entries"]
+    (key,) = [each["key"] for each in told if each["about"].startswith("sort")]
+    chain.evict()
+    assert json.loads(chain.nectar("rebuild", key, "--json"))["rows"] == 3000

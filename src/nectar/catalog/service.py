@@ -34,6 +34,7 @@ from nectar.store.store import Store
 
 _log: Final = logging.getLogger("nectar.catalog")
 _WRITING: Final = 3600.0  # seconds a writer has: what takes longer is not kept
+_SETTLING: Final = 60.0  # seconds that making room for a new result may take
 _ATTEMPTS: Final = 3  # to announce a result: others may take the room that was made for it
 _MOST_LENGTHS: Final = 4096  # of one input: a log that is read every hour is known for half a year
 _MANIFEST: Final = 1024  # bytes; what an inline result takes besides its content
@@ -213,7 +214,7 @@ class Catalog:
             return NotKept(str(failure))
         if isinstance(kept, Kept):
             self._record(kept.entry, sources, made_from)
-            self._settle()
+            self._settle(kept.entry)
         return kept
 
     def _record(self, entry: Entry, sources: Callable[[], Sources] | None, made_from: Sequence[Entry]) -> None:
@@ -231,10 +232,18 @@ class Catalog:
         except Exception as error:
             _log.warning("how a result came about is not on record: %s: %s", type(error).__name__, error)
 
-    def _settle(self) -> None:
-        """Makes room afterwards if a result took more than it was thought to take."""
+    def _settle(self, entry: Entry) -> None:
+        """Makes room afterwards if a result took more than it was thought to take; it goes last itself.
+
+        Whoever has just rebuilt it is about to read it.
+        """
         try:
             if self.collector.needed().pressing:
+                leases = self.lease([entry], _SETTLING)
+                try:
+                    self.collector.enforce()
+                finally:
+                    self.index.drop_leases([lease.token for lease in leases])
                 self.collector.enforce()
         except EnvironmentFailure as failure:
             _log.warning("the budget of the store could not be kept: %s", failure)

@@ -23,9 +23,10 @@ from nectar.session import current
 from nectar.settings import Settings, load_settings
 from nectar.store.read import Result
 
-_lock: Final = threading.RLock()
+_lock = threading.RLock()
 _ATTEMPTS: Final = 5  # to open a result that others may delete
 _opened: Final[dict[tuple[str, str], Catalog]] = {}
+_inherited: Final[list[Catalog]] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,18 @@ def _for_reading(settings: Settings) -> Settings:
     """Uses are counted where that is possible."""
     writable = all(os.access(each, os.W_OK) for each in (settings.home, settings.home / INDEX))
     return settings if writable else replace(settings, read_only=True)
+
+
+def _forget_parent() -> None:
+    """In a child process: catalogs of the parent are none of ours, nor ours to close."""
+    global _lock
+    _lock = threading.RLock()
+    _inherited.extend(_opened.values())
+    _opened.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_parent)
 
 
 @atexit.register
