@@ -381,3 +381,33 @@ def test_nothing_of_a_recipe_is_lost_with_its_process(chain):
     (key,) = [each["key"] for each in told if each["about"].startswith("sort")]
     chain.evict()
     assert json.loads(chain.nectar("rebuild", key, "--json"))["rows"] == 3000
+
+
+def test_an_input_that_comes_back_differently_is_named(place):
+    """One of the functions broke its promise: not the one that was asked for, but one of what that is made from."""
+    pl.DataFrame({"a": [1, 2, 3]}).write_parquet(place.data)
+    place.log.write_text("")
+    place.write(
+        steps=f"""
+            import nectar, os
+            @nectar.pure
+            def fickle(x):
+                return x + os.stat({str(place.log)!r}).st_size
+        """,
+        main=f"""
+            import nectar
+            import polars as pl
+            from steps import fickle
+            nectar.enable()
+            change = pl.col("a").map_elements(fickle, return_dtype=pl.Int64)
+            nectar.save(pl.scan_parquet({str(place.data)!r}).with_columns(change), "fickle")
+            nectar.save(nectar.scan("fickle").select(pl.col("a").sum()), "total")
+        """,
+    )
+    place.python("main.py")
+    place.evict()
+    place.log.write_text("x")
+    told = place.nectar("rebuild", "total", fails=True)
+    assert "fickle@1, which it is made from, was rebuilt first: its values differ" in told
+    assert "Suspected: " in told
+    assert place.code("import nectar; print(nectar.open('total').to_polars().item())").strip() == "9"

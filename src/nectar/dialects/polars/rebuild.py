@@ -29,7 +29,7 @@ from nectar.keys.values import polars_plans
 from nectar.program.tree import Node
 from nectar.recipes.environment import differences
 from nectar.recipes.importing import CapturedModules
-from nectar.recipes.rebuild import Answer, rebuild
+from nectar.recipes.rebuild import Answer, rebuilt
 from nectar.recipes.recipe import InputFile, Proof, Recipe, Written, recipes_of
 from nectar.session import Session, current, disable, enable
 from nectar.settings import Settings
@@ -87,7 +87,7 @@ class _Run:
             polars_plans.elsewhere.add(os.path.join(self.recipe.environment.engine_folder, ""))
         query = looked_up(self.session, self.catalog, self._proven(bool(changes)))
         try:
-            _rebuild_inputs(query, self.allow)
+            other_inputs = _rebuild_inputs(query, self.allow)
             begun = time.perf_counter()
             frame = self._computed(query)
             seconds = time.perf_counter() - begun
@@ -95,7 +95,7 @@ class _Run:
             self._keep(query, frame, seconds)
         finally:
             query.close()
-        return Answer((), told, expected, changes)
+        return Answer((), "; ".join([*other_inputs, *filter(None, [told])]), expected and not other_inputs, changes)
 
     def _checked(self) -> tuple[str, ...]:
         """What of the environment has changed, and was allowed to. Raises with everything that is in the way."""
@@ -230,9 +230,12 @@ def _is(now: Identity, file: InputFile) -> bool:
     return not set(now.names).isdisjoint(file.names)
 
 
-def _rebuild_inputs(query: Query, allow: bool) -> None:
-    """Deleted results of other programs that the query will read are there again. Raises with all that cannot be."""
-    program, reasons = query.keyed.program, []
+def _rebuild_inputs(query: Query, allow: bool) -> list[str]:
+    """Deleted results of other programs that the query will read are there again; those that differ are told.
+
+    Raises with everything that is in the way of any of them.
+    """
+    program, reasons, told = query.keyed.program, list[str](), list[str]()
     for node in program.below(program.root, query.known):
         reader = None if node in query.known else reader_of(query.keyed.plan.steps[query.keyed.step_of[node]])
         if reader is None:
@@ -240,11 +243,14 @@ def _rebuild_inputs(query: Query, allow: bool) -> None:
         try:
             catalog = catalog_knowing(reader.key, reader.place)
             settings = catalog.settings or query.session.settings
-            rebuild(catalog, reader.key, settings, allow_environment_change=allow)
+            done = rebuilt(catalog, reader.key, settings, allow_environment_change=allow)
+            if done.difference and not done.expected:
+                told.append(f"{reader.label}, which it is made from, was rebuilt first: {done.difference}")
         except RebuildError as error:
             reasons += [f"{reader.label}, which it is made from, cannot be rebuilt: {why}" for why in error.reasons]
     if reasons:
         raise _because(*reasons)
+    return told
 
 
 # proofs
