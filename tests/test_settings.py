@@ -82,3 +82,10 @@ def test_the_environment_is_read_when_none_is_given(monkeypatch, tmp_path):
     monkeypatch.setenv("NECTAR_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     assert load_settings().home == tmp_path
+
+
+def test_a_working_folder_that_was_deleted_has_no_settings(tmp_path, monkeypatch):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert load_settings({"home": "/somewhere"}).home == Path("/somewhere")

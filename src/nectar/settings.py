@@ -105,7 +105,7 @@ def load_settings(
     environment = os.environ if environment is None else environment
     chosen: dict[str, Any] = {}
     for source, values in (
-        ("settings file", _from_files(Path.cwd() if folder is None else folder)),
+        ("settings file", _from_files(_working_folder() if folder is None else folder)),
         ("environment", _from_environment(environment)),
         ("keywords", dict(overrides or {})),
     ):
@@ -131,8 +131,18 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: environment[key] for name in _PARSERS if (key := f"NECTAR_{name.upper()}") in environment}
 
 
-def _from_files(folder: Path) -> dict[str, Any]:
+def _working_folder() -> Path | None:
+    """The folder in which this process works; None if somebody has deleted it."""
+    try:
+        return Path.cwd()
+    except OSError:
+        return None
+
+
+def _from_files(folder: Path | None) -> dict[str, Any]:
     """Settings of the nearest file that has any."""
+    if folder is None:
+        return {}
     for place in (folder, *folder.parents):
         for name in _FILES:
             path = place / name

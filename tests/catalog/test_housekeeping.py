@@ -28,6 +28,21 @@ def test_what_is_too_old_goes_while_others_are_kept(tmp_path):
     catalog.close()
 
 
+def test_those_who_only_read_look_after_the_budget(tmp_path):
+    """A process may read for weeks, and write nothing: what is too old goes all the same."""
+    clock = ManualClock()
+    catalog = catalog_at(tmp_path, clock, most_age="1d")
+    old, used = (catalog.keep(each * 32, b"p" * 32, b"x" * 10_000).entry for each in (b"a", b"b"))
+    catalog.close()
+    reader = catalog_at(tmp_path, clock, most_age="1d")
+    for _ in range(5):
+        clock.move(86400 / 2)
+        reader.open(used).close()
+        settle(reader)
+    assert set(reader.index.lookup([old.key, used.key])) == {used.key}
+    reader.close()
+
+
 def test_passes_are_not_more_frequent_than_they_should_be(tmp_path):
     clock = ManualClock()
     catalog = catalog_at(tmp_path, clock)

@@ -165,6 +165,25 @@ def test_closing_writes_everything_down(tmp_path, clock):
 # what cannot be kept
 
 
+LARGER_THAN_IT_LOOKS = ["x"] * 200 + ["y" * 20_000]
+
+
+def test_what_was_just_kept_is_not_the_first_to_go(tmp_path, clock):
+    """It turns out too large, and is worth little: but somebody has just made it in order to read it."""
+    catalog = opened(tmp_path / "home", clock, budget=30_000, inline=0)
+    keep(catalog, 1, 20_000, seconds=1e6)
+    new = catalog.keep(key(2), key(0), LARGER_THAN_IT_LOOKS).entry
+    assert set(catalog.index.lookup([key(1), key(2)])) == {key(2)}
+    assert catalog.usage().total <= 30_000
+    assert list(catalog.index.leases()) == []
+    catalog.discard([new])
+    catalog.pin(keep(catalog, 1, 20_000).key)
+    catalog.keep(key(2), key(0), LARGER_THAN_IT_LOOKS)
+    assert set(catalog.index.lookup([key(1), key(2)])) == {key(1)}, "before the budget is passed, it goes itself"
+    assert catalog.usage().total <= 30_000
+    catalog.close()
+
+
 def test_more_than_the_budget_is_not_kept_and_evicts_nothing(tmp_path):
     catalog = opened(tmp_path / "home", budget=10_000)
     keep(catalog, 1)

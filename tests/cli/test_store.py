@@ -210,12 +210,17 @@ def test_ls_names(filled):
     (name,) = told(filled, "ls", "--names")["names"]
     assert (name["name"], name["key"], name["version"], name["kept"]) == ("team/top_urls", key(1).hex(), 1, True)
     good(filled, "gc", "--all", "--apply")
-    assert "gone" in good(filled, "ls", "--names")
+    text = good(filled, "ls", "--names")
+    assert "deleted" in text
+    assert "1 deleted to make room: made again when read" in text
+    (name,) = told(filled, "ls", "--names")["names"]
+    assert (name["kept"], name["eviction"]) == (False, None)
 
 
 def test_ls_after_everything_is_gone(filled):
     good(filled, "gc", "--all", "--apply")
-    assert "Nothing is kept" in good(filled, "ls")
+    assert "Nothing is kept" in (text := good(filled, "ls"))
+    assert "1 name can still be had" in text
 
 
 # show

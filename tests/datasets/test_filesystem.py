@@ -128,10 +128,22 @@ def test_nothing_is_written(fs):
         fs.rm("team/clicks.parquet")
 
 
-def test_a_deleted_result_is_still_listed_and_says_why_it_cannot_be_read(fs, enabled):
+@pytest.mark.parametrize("path", ["team/clicks.parquet", "team/clicks.arrow", "team/deep/pages.arrow"])
+def test_a_deleted_result_is_listed_and_made_again_when_it_is_read(fs, enabled, path):
+    before = fs.cat_file(path)
+    filesystem._held._files.clear()
     enabled.catalog.discard(list(enabled.catalog.index.entries()))
+    assert path in fs.find("")
+    assert list(enabled.catalog.index.entries()) == [], "listing makes nothing"
+    with fs.open(path) as file:
+        assert file.read() == before
+
+
+def test_what_cannot_be_made_again_says_why(fs, enabled, tmp_path):
+    enabled.catalog.discard(list(enabled.catalog.index.entries()))
+    (tmp_path / "clicks.parquet").unlink()
     assert "team/clicks.parquet" in fs.ls("team", detail=False)
-    with pytest.raises(DeletedError, match="run the query"):
+    with pytest.raises(DeletedError, match=r"(?s)clicks.parquet is gone.*run the query"):
         fs.open("team/clicks.parquet")
 
 

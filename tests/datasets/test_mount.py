@@ -1,5 +1,6 @@
 """Names as files of the system, where FUSE can be used."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -58,10 +59,20 @@ def test_errors_are_numbers(names, path, number):
     assert caught.value.errno == number
 
 
-def test_a_result_that_cannot_be_made_again_is_told_in_the_log(names, enabled, caplog):
+def test_opening_a_deleted_result_makes_it_again(names, enabled):
     enabled.catalog.discard(list(enabled.catalog.index.entries()))
-    with pytest.raises(OSError):
+    number = names.open("/team/clicks.arrow", os.O_RDONLY)
+    assert_frame_equal(pl.read_ipc(names.read("", 1 << 30, 0, number)), TABLE)
+    names.release("", number)
+
+
+def test_a_result_that_cannot_be_made_again_is_told_in_the_log(names, enabled, tmp_path, caplog):
+    enabled.catalog.discard(list(enabled.catalog.index.entries()))
+    (tmp_path / "clicks.parquet").unlink()
+    with pytest.raises(OSError) as caught:
         names.open("/team/clicks.parquet", os.O_RDONLY)
+    assert caught.value.errno == errno.ENOENT
+    assert "clicks.parquet is gone" in caplog.text
     assert "run the query" in caplog.text
 
 
@@ -110,3 +121,11 @@ def test_a_mounted_folder_is_read_only(mounted):
 def test_a_new_name_shows_in_a_mounted_folder(mounted, tmp_path):
     nectar.save(pl.scan_parquet(Path(tmp_path) / "clicks.parquet").select(pl.len()), "later")
     assert pl.read_parquet(mounted / "later.parquet").item() == 1200
+
+
+def test_opening_a_deleted_result_in_a_mounted_folder_makes_it_again(mounted, named):
+    """One that was not read since it was mounted: what was read may still be in the memory of the mount."""
+    named.settle()
+    assert named.catalog.discard(list(named.catalog.index.entries())) == 2
+    assert_frame_equal(pl.read_ipc(mounted / "team" / "clicks.arrow"), TABLE)
+    assert len(list(named.catalog.index.entries())) == 1

@@ -229,3 +229,11 @@ assert not arrow._is_light([b"x"], ["int64"])
 """
     root = pathlib.Path(__file__).parents[2]
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=root, check=True)
+
+
+def test_a_library_that_another_thread_is_loading_is_no_reason_to_fail(local, monkeypatch):
+    """Such a module is there, and has nothing in it yet."""
+    monkeypatch.setitem(sys.modules, "pandas", type(sys)("pandas"))
+    table = pa.table({"a": [1, 2]})
+    with local.open(put_table(local, table)) as result:
+        assert result.to_arrow() == table

@@ -54,6 +54,7 @@ def open_catalog(
         index, store, collector, clock, inline=settings.inline, protect=settings.protect, verify=settings.verify,
         job_log=settings.job_log, read_only=settings.read_only,
     )  # fmt: skip
+    catalog.settings = settings
     catalogs.append(catalog)
     if background and not settings.read_only:
         catalog.housekeeper = Housekeeper(collector, clock)

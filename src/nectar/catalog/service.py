@@ -26,6 +26,7 @@ from nectar.clock import Clock
 from nectar.errors import CatalogFailure, EnvironmentFailure, UserError
 from nectar.model.entry import Content, Entry, Job, Lease, Length, Name, Reservation, Span, Usage, Version
 from nectar.model.lineage import Made, Provenance, Sources
+from nectar.settings import Settings
 from nectar.store.commit import Published
 from nectar.store.estimate import estimate
 from nectar.store.read import Damaged, Gone, Problem, Result
@@ -33,6 +34,7 @@ from nectar.store.store import Store
 
 _log: Final = logging.getLogger("nectar.catalog")
 _WRITING: Final = 3600.0  # seconds a writer has: what takes longer is not kept
+_SETTLING: Final = 60.0  # seconds that making room for a new result may take
 _ATTEMPTS: Final = 3  # to announce a result: others may take the room that was made for it
 _MOST_LENGTHS: Final = 4096  # of one input: a log that is read every hour is known for half a year
 _MANIFEST: Final = 1024  # bytes; what an inline result takes besides its content
@@ -105,6 +107,7 @@ class Catalog:
         self.person = f"{_user()}@{socket.gethostname()}"
         self.read_only = read_only
         self.housekeeper: Housekeeper | None = None  # who opens the catalog decides whether it has one
+        self.settings: Settings | None = None  # with which it was opened, for those who open it elsewhere
         self._inline = inline
         self._protect = protect
         self._verify: Literal["length", "before"] = verify
@@ -211,7 +214,7 @@ class Catalog:
             return NotKept(str(failure))
         if isinstance(kept, Kept):
             self._record(kept.entry, sources, made_from)
-            self._settle()
+            self._settle(kept.entry)
         return kept
 
     def _record(self, entry: Entry, sources: Callable[[], Sources] | None, made_from: Sequence[Entry]) -> None:
@@ -229,10 +232,18 @@ class Catalog:
         except Exception as error:
             _log.warning("how a result came about is not on record: %s: %s", type(error).__name__, error)
 
-    def _settle(self) -> None:
-        """Makes room afterwards if a result took more than it was thought to take."""
+    def _settle(self, entry: Entry) -> None:
+        """Makes room afterwards if a result took more than it was thought to take; it goes last itself.
+
+        Whoever has just rebuilt it is about to read it.
+        """
         try:
             if self.collector.needed().pressing:
+                leases = self.lease([entry], _SETTLING)
+                try:
+                    self.collector.enforce()
+                finally:
+                    self.index.drop_leases([lease.token for lease in leases])
                 self.collector.enforce()
         except EnvironmentFailure as failure:
             _log.warning("the budget of the store could not be kept: %s", failure)
@@ -418,6 +429,8 @@ class Catalog:
         late = self.clock.now() - self._flushed >= _FLUSH_EVERY
         if late or len(self._uses) + len(self._counts) >= _FLUSH_AFTER:
             self._try_to_flush()
+            if self.housekeeper is not None:  # budgets are looked after by those who only read, too
+                self.housekeeper.poke()
 
     def _try_to_flush(self) -> None:
         """Nobody who only looks up or opens fails because uses could not be written down."""

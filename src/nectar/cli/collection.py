@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +12,6 @@ import click
 
 from nectar.catalog.collect import Collected
 from nectar.catalog.service import Catalog
-from nectar.catalog.state import Victim
 from nectar.cli.opened import common_options, number_of, opened, print_json, short
 from nectar.quantities import show_size
 
@@ -29,13 +29,15 @@ def gc(apply: bool, everything: bool, home: Path | None, as_json: bool) -> None:
     """
     with opened(home, as_json, writing=apply) as (catalog, settings):
         done, over = Collected(), 0
+        words: dict[bytes, str] = {}
         if catalog is not None:
             done = _collect(catalog, everything) if apply else _foresee(catalog, everything)
+            words = _words(catalog, done)
             over = catalog.collector.needed().size if apply else 0
         if as_json:
             print_json({"home": str(settings.home), "applied": apply, **_record(done), "still_over": over})
             return
-        _print(done, apply)
+        _print(done, apply, words)
         if over:
             click.echo(f"{show_size(over)} more should go, but what is left is pinned or in use.")
 
@@ -78,22 +80,37 @@ def _record(done: Collected) -> dict[str, object]:
     }
 
 
-def _print(done: Collected, applied: bool) -> None:
-    by_reason: dict[str, list[Victim]] = defaultdict(list)
+def _words(catalog: Catalog, done: Collected) -> dict[bytes, str]:
+    """Names of results, or what they are; of those that may be shown."""
+    keys = [*itertools.chain(*(victims[:_SHOWN] for victims in _by_reason(done).values())), *[*done.kept][:_SHOWN]]
+    found = {key: made.about for key, made in catalog.index.made(keys).items()}
+    for name in catalog.index.names():
+        if name.key in found:
+            found[name.key] = f"{name.name} ({found[name.key]})"
+    return found
+
+
+def _by_reason(done: Collected) -> dict[str, list[bytes]]:
+    found: dict[str, list[bytes]] = defaultdict(list)
     for victim in done.evicted:
-        by_reason[victim.reason].append(victim)
-    for reason, victims in by_reason.items():
-        size = show_size(sum(victim.size for victim in victims))
+        found[victim.reason].append(victim.key)
+    return found
+
+
+def _print(done: Collected, applied: bool, words: Mapping[bytes, str]) -> None:
+    sizes = {victim.key: victim.size for victim in done.evicted}
+    for reason, keys in _by_reason(done).items():
+        size = show_size(sum(sizes[key] for key in keys))
         verb = "evicted" if applied else "to evict"
-        click.secho(f"{number_of(len(victims), 'entry', 'entries')} {verb}, {size}: {reason}", bold=True)
-        _print_some([f"{short(victim.key)}  {show_size(victim.size):>8}" for victim in victims])
+        click.secho(f"{number_of(len(keys), 'entry', 'entries')} {verb}, {size}: {reason}", bold=True)
+        _print_some([f"{short(key)}  {show_size(sizes[key]):>8}  {words.get(key, '')}".rstrip() for key in keys])
     if done.swept:
         verb = "swept" if applied else "to sweep"
         click.secho(f"{number_of(len(done.swept), 'folder')} {verb}: they belong to no entry", bold=True)
         _print_some(done.swept)
     if done.kept:
         click.secho(f"{number_of(len(done.kept), 'entry', 'entries')} kept", bold=True)
-        _print_some([f"{short(key)}  {reason}" for key, reason in done.kept.items()])
+        _print_some([f"{short(key)}  {reason}  {words.get(key, '')}".rstrip() for key, reason in done.kept.items()])
     if applied:
         click.echo(f"Freed {show_size(done.freed)}." if done.freed else "Nothing had to go.")
     elif done.evicted or done.swept or done.freed:

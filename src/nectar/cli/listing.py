@@ -25,6 +25,7 @@ from nectar.cli.opened import (
 )
 from nectar.cli.outlook import Outlook
 from nectar.model.entry import Entry, Name
+from nectar.model.lineage import Made
 from nectar.quantities import show_duration, show_size
 
 _ORDERS: Final[dict[str, Callable[[Candidate], float]]] = {
@@ -73,7 +74,7 @@ def _list_entries(catalog: Catalog, sort: str, limit: int, as_json: bool, home: 
         print_json({"home": home, "entries": records, "total": usage.entries, "size": usage.size})
         return
     if not entries:
-        click.echo(f"Nothing is kept in {home}")
+        click.echo(f"Nothing is kept in {home}{_but_names(catalog)}")
         return
     rows = [_row(entry, names.get(entry.key, []), outlook, now) for entry in entries]
     heads = ("KEY", "KIND", "ROWS", "SIZE", "MADE IN", "USED", "LAST USE", "BY", "TO GO", "")
@@ -129,26 +130,59 @@ def marks(entry: Entry, now: float) -> list[str]:
     return [mark for mark, holds in found.items() if holds]
 
 
+def _but_names(catalog: Catalog) -> str:
+    count = len(catalog.index.names())
+    if not count:
+        return ""
+    return f"; {number_of(count, 'name')} can still be had: `nectar ls --names`"
+
+
 def _list_names(catalog: Catalog, limit: int, as_json: bool, home: str) -> None:
     names = catalog.index.names()
     shown = names[:limit] if limit else names
-    kept = catalog.index.lookup([name.key for name in shown])
+    keys = [name.key for name in shown]
+    kept, made, outlook = catalog.index.lookup(keys), catalog.index.made(keys), Outlook(catalog)
     if as_json:
-        records = [{**asdict(name), "key": name.key.hex(), "kept": name.key in kept} for name in shown]
+        records = [_name_record(name, kept.get(name.key), made.get(name.key), outlook) for name in shown]
         print_json({"home": home, "names": records, "total": len(names)})
         return
     if not names:
         click.echo(f"There are no names in {home}")
         return
     now = catalog.clock.now()
-    rows = []
-    for name in shown:
-        entry = kept.get(name.key)
-        rows.append((
-            name.name, short(name.key), str(name.version), ago(name.since, now), name.by or "-",
-            show_size(entry.size) if entry else "gone", show_duration(entry.seconds) if entry else "-",
-            f"{entry.hits:,}x" if entry else "-", name.note,
-        ))  # fmt: skip
-    print_table(("NAME", "KEY", "VERSION", "BOUND", "BY", "SIZE", "MADE IN", "USED", ""), rows, frozenset((0, 1, 4, 8)))
+    rows = [_name_row(name, kept.get(name.key), made.get(name.key), outlook, now) for name in shown]
+    heads = ("NAME", "KEY", "VERSION", "SINCE", "BY", "SIZE", "MADE IN", "USED", "LAST USE", "TO GO", "")
+    print_table(heads, rows, frozenset((0, 1, 4, 9, 10)))
     if len(shown) < len(names):
         click.echo(f"{number_of(len(names) - len(shown), 'more', 'more')}: --limit 0 shows all")
+    gone = sum(key not in kept for key in keys)
+    if gone:
+        click.echo(f"\n{gone:,} deleted to make room: made again when read, or by `nectar rebuild NAME`")
+
+
+def _name_record(name: Name, entry: Entry | None, made: Made | None, outlook: Outlook) -> dict[str, object]:
+    """A name as JSON has it. Of a deleted result, what it was."""
+    known = entry or made
+    return {
+        **asdict(name),
+        "key": name.key.hex(),
+        "kept": entry is not None,
+        "size": known.size if known else None,
+        "rows": known.rows if known else None,
+        "seconds": known.seconds if known else None,
+        "hits": entry.hits if entry else None,
+        "used": entry.used if entry else None,
+        "evicted_next": outlook.goes(entry) if entry else None,
+        "eviction": outlook.told(entry) if entry else None,
+    }
+
+
+def _name_row(name: Name, entry: Entry | None, made: Made | None, outlook: Outlook, now: float) -> tuple[str, ...]:
+    """A name in a listing. Of a deleted result, what it was."""
+    known = entry or made
+    return (
+        name.name, short(name.key), str(name.version), ago(name.since, now), name.by or "-",
+        show_size(known.size) if known else "-", show_duration(known.seconds) if known else "-",
+        f"{entry.hits:,}x" if entry else "-", ago(entry.used, now) if entry else "-",
+        outlook.short(entry) if entry else "deleted", name.note,
+    )  # fmt: skip

@@ -72,7 +72,10 @@ def entry_meant(catalog: Catalog | None, text: str, home: Path) -> Entry:
     bound, entry = result_meant(catalog, text, home)
     if entry is None:
         assert bound is not None  # or there would be an entry
-        raise Failure(f"the name {text!r} points to {bound.key.hex()}, which is not kept any more")
+        raise Failure(
+            f"the name {text!r} points to {bound.key.hex()}, which is not kept any more: `nectar rebuild {text}` makes "
+            "it again"
+        )
     return entry
 
 

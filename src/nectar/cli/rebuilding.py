@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
 
 import click
 
 from nectar.catalog.service import Catalog
 from nectar.cli.failure import Failure
-from nectar.cli.opened import common_options, entry_meant, opened, print_json, short
+from nectar.cli.opened import common_options, entry_meant, name_meant, opened, print_json, short
 from nectar.quantities import show_duration, show_size
 from nectar.recipes.rebuild import Rebuilt, rebuilt
-from nectar.recipes.recipe import is_known
 from nectar.settings import Settings
-
-_DIGITS: Final = 64  # of a whole key
 
 
 @click.command()
@@ -27,8 +23,9 @@ _DIGITS: Final = 64  # of a whole key
 def rebuild(key: str, allow: bool, home: Path | None, as_json: bool) -> None:
     """Make a deleted result again, by the recipe that is kept with it.
 
-    NAME_OR_KEY is a name, or a key: the whole of it if the result is gone. It runs in a process of its own, without
-    your source files; what it reads must still be what it was.
+    NAME_OR_KEY is a name, a name with a version (team/top_urls@2), or the beginning of a key. It runs in a process of
+    its own, without your source files; what it reads must still be what it was. Named results that it is made from are
+    rebuilt first, if they are gone as well.
     """
     with opened(home, as_json, writing=True, asked=key) as (catalog, settings):
         found = _key_meant(catalog, key, settings)
@@ -37,7 +34,7 @@ def rebuild(key: str, allow: bool, home: Path | None, as_json: bool) -> None:
         if as_json:
             print_json(_record(done))
         else:
-            _print(done)
+            _print(done, key)
         if done.difference and not done.expected:
             raise SystemExit(1)
 
@@ -45,21 +42,15 @@ def rebuild(key: str, allow: bool, home: Path | None, as_json: bool) -> None:
 def _key_meant(catalog: Catalog | None, text: str, settings: Settings) -> bytes:
     """The key of a name or of a recipe, whether its result is there or not."""
     if catalog is not None:
-        name = catalog.index.resolve(text)
+        name = name_meant(catalog, text)
         if name is not None:
             return name.key
-        try:
-            key = bytes.fromhex(text) if len(text) == _DIGITS else b""
-        except ValueError:
-            key = b""
-        if key and is_known(catalog, key):
-            return key
-    try:
-        return entry_meant(catalog, text, settings.home).key
-    except Failure as failure:
-        raise Failure(
-            f"{failure.message}; a result that was deleted is known by its name or its whole key"
-        ) from failure
+        made = catalog.index.find_made(text.lower())
+        if len(made) == 1:
+            return made[0]
+        if len(made) > 1:
+            raise Failure(f"{len(made)} keys begin with {text!r}: write more digits")
+    return entry_meant(catalog, text, settings.home).key
 
 
 def _record(done: Rebuilt) -> dict[str, object]:
@@ -76,8 +67,10 @@ def _record(done: Rebuilt) -> dict[str, object]:
     }
 
 
-def _print(done: Rebuilt) -> None:
-    what = f"{short(done.entry.key)} ({done.entry.about})"
+def _print(done: Rebuilt, asked: str) -> None:
+    key = short(done.entry.key)
+    called = f"{key} (" if done.entry.key.hex().startswith(asked.lower()) else f"{asked} ({key}, "
+    what = f"{called}{done.entry.about})"
     if not done.made:
         click.echo(f"{what} is there: nothing had to be rebuilt")
         return

@@ -20,9 +20,11 @@ def rm(name: str, note: str, home: Path | None, as_json: bool) -> None:
     Its versions stay on record and can be had as NAME@VERSION.
     """
     with opened(home, as_json, writing=True, asked=name) as (catalog, settings):
-        if catalog is None or not catalog.unbind(name, note):
+        bound = None if catalog is None else catalog.index.resolve(name)
+        if catalog is None or bound is None or not catalog.unbind(name, note):
             raise Failure(f"there is no name {name!r} in {settings.home}: `nectar ls --names` shows those there are")
         if as_json:
             print_json({"name": name, "removed": True})
         else:
-            click.echo(f"{name} points to nothing now; what it pointed to is still kept")
+            kept = "is still kept, and " if catalog.index.lookup([bound.key]) else ""
+            click.echo(f"{name} points to nothing now; what it pointed to {kept}can be had as {name}@{bound.version}")

@@ -26,6 +26,7 @@ from nectar.cli.outlook import Outlook
 from nectar.datasets.reference import shown
 from nectar.model.entry import Entry, Lease, Name
 from nectar.quantities import show_duration, show_size
+from nectar.recipes.recipe import can_be_run, recipes_of
 from nectar.store.read import Damaged, Gone, Result
 from nectar.store.store import Store
 
@@ -79,15 +80,24 @@ def _show_deleted(catalog: Catalog, bound: Name, as_json: bool) -> None:
         record = None if made is None else {"about": made.about, "by": made.by, "at": made.at, "seconds": made.seconds,
                                             "rows": made.rows, "size": made.size, "site": made.site}  # fmt: skip
         print_json({"key": bound.key.hex(), "kept": False, "made": record,
+                    "rebuildable": can_be_run(catalog, bound.key),
                     "history": [_version(name) for name in history]})  # fmt: skip
         return
     click.echo(f"{'key':<9} {bound.key.hex()}")
     click.echo(f"{'result':<9} deleted to make room")
+    back = "comes back when it is read, or by `nectar rebuild`, if its inputs are what they were"
+    click.echo(f"{'rebuild':<9} {back if can_be_run(catalog, bound.key) else _why_not(catalog, bound.key)}")
     if made is not None:
         click.echo(f"{'what':<9} {made.about}")
         click.echo(f"{'made':<9} by {made.by or 'somebody'}, in {show_duration(made.seconds)}, {made.site}")
         click.echo(f"{'was':<9} {number_of(made.rows, 'row')}, {show_size(made.size)}")
     _print_history(history)
+
+
+def _why_not(catalog: Catalog, key: bytes) -> str:
+    """Why a deleted result does not come back by itself."""
+    reasons = [reason for written in recipes_of(catalog, key) for reason in written.recipe.refusals]
+    return f"not possible: {'; '.join(dict.fromkeys(reasons)) or 'nothing is known about how it was made'}"
 
 
 def _version(name: Name) -> dict[str, object]:

@@ -18,12 +18,15 @@ from nectar.catalog.embedded import INDEX, open_catalog
 from nectar.catalog.service import Catalog
 from nectar.datasets.rebuild import made_again
 from nectar.errors import CatalogFailure, DeletedError, EnvironmentFailure, UserError
+from nectar.recipes.recipe import is_known
 from nectar.session import current
 from nectar.settings import Settings, load_settings
 from nectar.store.read import Result
 
-_lock: Final = threading.RLock()
+_lock = threading.RLock()
+_ATTEMPTS: Final = 5  # to open a result that others may delete
 _opened: Final[dict[tuple[str, str], Catalog]] = {}
+_inherited: Final[list[Catalog]] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +40,10 @@ class Place:
 def place_in_force() -> Place:
     """Where the names are that this program means."""
     session = current()
-    return _place_of(load_settings() if session is None else session.settings)
+    return place_of(load_settings() if session is None else session.settings)
 
 
-def _place_of(settings: Settings) -> Place:
+def place_of(settings: Settings) -> Place:
     """From the root: a program may go to another folder before it reads."""
     store = settings.store if not settings.store or "://" in settings.store else os.path.abspath(settings.store)
     return Place(os.path.abspath(settings.home), store)
@@ -49,7 +52,7 @@ def _place_of(settings: Settings) -> Place:
 def catalog_at(home: Path, store: str = "") -> Catalog:
     """The catalog in a folder: that of the session, if it is the same; otherwise one that is opened for reading it."""
     session = current()
-    if session is not None and _place_of(session.settings) == Place(str(home), store):
+    if session is not None and place_of(session.settings) == Place(str(home), store):
         catalog = session.catalog
         if catalog is not None:
             return catalog
@@ -62,10 +65,35 @@ def catalog_at(home: Path, store: str = "") -> Catalog:
         return _opened[key]
 
 
+def catalog_knowing(key: bytes, place: Place) -> Catalog:
+    """The catalog that has a result, or can make it: the one in force, or the one at the place where it was scanned.
+
+    A recipe runs on other machines and for other catalogs than the one that its program scanned.
+    """
+    here = place_in_force()
+    if here != place and (Path(here.home) / INDEX).exists():
+        catalog = catalog_at(Path(here.home), here.store)
+        if catalog.index.lookup([key]) or is_known(catalog, key) or not (Path(place.home) / INDEX).exists():
+            return catalog
+    return catalog_at(Path(place.home), place.store)
+
+
 def _for_reading(settings: Settings) -> Settings:
     """Uses are counted where that is possible."""
     writable = all(os.access(each, os.W_OK) for each in (settings.home, settings.home / INDEX))
     return settings if writable else replace(settings, read_only=True)
+
+
+def _forget_parent() -> None:
+    """In a child process: catalogs of the parent are none of ours, nor ours to close."""
+    global _lock
+    _lock = threading.RLock()
+    _inherited.extend(_opened.values())
+    _opened.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_parent)
 
 
 @atexit.register
@@ -77,27 +105,16 @@ def close_all() -> None:
                 _opened.popitem()[1].close()
 
 
-def _settings_of(catalog: Catalog) -> Settings:
-    """The settings with which a catalog was opened."""
-    session = current()
-    if session is not None and session.catalog is catalog:
-        return session.settings
-    with _lock:
-        for (home, store), opened in _opened.items():
-            if opened is catalog:
-                return load_settings({"home": Path(home), "store": store})
-    return load_settings()
-
-
 def result_of(catalog: Catalog, key: bytes, label: str) -> Result:
     """The result of a key, whole; made again first if it was deleted."""
-    entry = catalog.index.lookup([key]).get(key)
-    opened = None if entry is None else catalog.open(entry)
-    if not isinstance(opened, Result):
-        opened = catalog.open(made_again(catalog, key, _settings_of(catalog), label))
-    if not isinstance(opened, Result):
-        raise DeletedError(f"{label} was deleted while it was being opened: try again")
-    if entry is not None and entry.kind != "arrow":
+    for _ in range(_ATTEMPTS):
+        entry = catalog.index.lookup([key]).get(key) or made_again(catalog, key, label)
+        opened = catalog.open(entry)
+        if isinstance(opened, Result):
+            break
+    else:
+        raise DeletedError(f"{label} was deleted each time before it could be opened: the budget may be too small")
+    if entry.kind != "arrow":
         opened.close()
         raise UserError(f"{label} is no table, but an object that a function gave: call the function")
     return opened

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 class Dataset:
     """The result that a version of a name points to. It is read when it is asked for, and not before."""
 
-    def __init__(self, catalog: Catalog, key: bytes, bound: Name | None = None) -> None:
-        self._catalog = catalog
+    def __init__(self, place: Place, key: bytes, bound: Name | None = None) -> None:
+        self._place = place
         self.key = key
         self.name = bound.name if bound else ""
         self.version = bound.version if bound else 0
@@ -38,6 +38,11 @@ class Dataset:
     def label(self) -> str:
         """The name and its version, or the beginning of the key."""
         return f"{self.name}@{self.version}" if self.name else self.key.hex()[:12]
+
+    @property
+    def _catalog(self) -> Catalog:
+        """Asked for each time: Nectar may be switched on or off between two readings."""
+        return catalog_at(Path(self._place.home), self._place.store)
 
     @property
     def kept(self) -> bool:
@@ -133,4 +138,4 @@ def meant(text: str, place: Place | None = None) -> Meant:
 def open(name: str) -> Dataset:
     """The dataset of a name (team/top_urls), of a version (team/top_urls@2, team/top_urls@2026-11-01), or a pointer."""
     found = meant(name)
-    return Dataset(found.catalog, found.key, found.bound)
+    return Dataset(found.place, found.key, found.bound)

@@ -6,26 +6,30 @@ from nectar.catalog.service import Catalog
 from nectar.errors import DeletedError, RebuildError
 from nectar.model.entry import Entry
 from nectar.recipes.rebuild import rebuild
-from nectar.settings import Settings
+from nectar.settings import load_settings
 
 
-def made_again(catalog: Catalog, key: bytes, settings: Settings, label: str = "") -> Entry:
+def made_again(catalog: Catalog, key: bytes, label: str = "") -> Entry:
     """The entry of a key whose result was deleted, after the program that made it ran again.
 
     Raises DeletedError if it cannot: it names every reason, and what would have to be run by hand.
     """
     try:
-        return rebuild(catalog, key, settings)
+        return rebuild(catalog, key, catalog.settings or load_settings())
     except RebuildError as failure:
+        lines = [*failure.reasons, *_by_hand(catalog, key)]
         raise DeletedError(
-            f"{label or key.hex()[:12]} was deleted to make room. {failure}{_by_hand(catalog, key)}"
+            f"{label or key.hex()[:12]} was deleted to make room, and {failure.what} cannot be rebuilt:\n"
+            + "\n".join(f"  - {line}" for line in lines)
         ) from None
 
 
-def _by_hand(catalog: Catalog, key: bytes) -> str:
+def _by_hand(catalog: Catalog, key: bytes) -> list[str]:
     """What a person can do, as far as it is on record."""
     made = catalog.index.made([key]).get(key)
     if made is None:
-        return ""
+        return []
     site = f" in {made.site}" if made.site else ""
-    return f". Or run the query{site} again, which {made.by or 'somebody'} ran: it then has the same key"
+    return [
+        f"once that is mended, it comes back by itself; or run the query{site} again, which {made.by or 'somebody'} ran"
+    ]

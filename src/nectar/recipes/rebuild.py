@@ -34,6 +34,7 @@ _START: Final = (
     "import sys; sys.argv[1] in sys.path or sys.path.insert(0, sys.argv[1]); "
     "from nectar.recipes.rebuild import work; work()"
 )
+_ATTEMPTS: Final = 3  # others may delete a result before anybody has read it
 _PATIENCE: Final = 2.0  # seconds before people are told what they wait for
 _SHOWN: Final = 2000  # characters of what a process that broke down wrote last
 
@@ -89,11 +90,14 @@ def rebuilt(catalog: Catalog, key: bytes, settings: Settings, *, allow_environme
     recipe = found[0].recipe
 
     def run() -> Rebuilt:
-        answer = _in_fresh_process(recipe, key, settings, allow_environment_change)
-        made = catalog.index.lookup([key]).get(key)
-        if answer.reasons or made is None:
-            raise RebuildError(what, answer.reasons or ["it was deleted again at once: the budget may be too small"])
-        return Rebuilt(made, True, answer.difference, answer.expected, answer.changes, answer.seconds)
+        for _ in range(_ATTEMPTS):
+            answer = _in_fresh_process(recipe, key, settings, allow_environment_change)
+            if answer.reasons:
+                raise RebuildError(what, answer.reasons)
+            made = catalog.index.lookup([key]).get(key)
+            if made is not None:
+                return Rebuilt(made, True, answer.difference, answer.expected, answer.changes, answer.seconds)
+        raise RebuildError(what, ["it was deleted again each time: the budget may be too small"])
 
     variant = "-allowed" if allow_environment_change else ""
     return once(catalog, Attempt(settings.home, key, variant, run, Rebuilt))

@@ -176,6 +176,11 @@ def is_known(catalog: Catalog, key: bytes) -> bool:
     return bool(catalog.index.versions(_label(key)))
 
 
+def can_be_run(catalog: Catalog, key: bytes) -> bool:
+    """Whether there is a recipe for a key that nothing was known to be in the way of, when it was written."""
+    return any(not written.recipe.refusals for written in recipes_of(catalog, key))
+
+
 def _label(key: bytes) -> str:
     """Recipes stand among the versions of labels, under one that nobody else uses."""
     return f"recipe {key.hex()}"

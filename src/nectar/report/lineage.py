@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from nectar.model.entry import Name
 from nectar.model.lineage import FileRead, FunctionUsed, Lineage, Made
@@ -14,6 +14,7 @@ from nectar.report.drawing import dot_of, svg_of
 from nectar.report.openlineage import events_of
 
 _SHOWN: Final = 30  # of each kind; more are counted
+_T = TypeVar("_T")
 
 
 class LineageReport:
@@ -57,12 +58,13 @@ class LineageReport:
     def lines(self, limit: int, texts: bool = False) -> Iterator[str]:
         """The text, with so many of each kind at most; 0 for all. texts: of functions, as they were."""
         yield f"{self.subject}: {self._summary()}"
-        yield from _section("names", [_name_line(name) for name in self.names], limit)
-        yield from _section("results", [_made_line(made) for made in self.results], limit)
-        yield from _section("files", [_file_line(file) for file in self.files], limit)
-        yield from _section("functions", [_function_lines(each, texts) for each in self.functions], limit)
-        yield from _section("people", self.people, limit)
-        yield from _section("versions", sorted({made.environment for made in self.results if made.environment}), limit)
+        versions = sorted({made.environment for made in self.results if made.environment})
+        yield from _section("names", self.names, _name_line, limit)
+        yield from _section("results", self.results, _made_line, limit)
+        yield from _section("files", self.files, _file_line, limit)
+        yield from _section("functions", self.functions, lambda each: _function_lines(each, texts), limit)
+        yield from _section("people", self.people, str, limit)
+        yield from _section("versions", versions, str, limit)
 
     def _summary(self) -> str:
         others, asked = len(self.graph.results) - len(self.graph.start), len(self.graph.start)
@@ -122,14 +124,15 @@ def when(moment: float) -> str:
     return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M:%S UTC") if moment else "some time"
 
 
-def _section(head: str, lines: Sequence[str], limit: int) -> Iterator[str]:
-    if not lines:
+def _section(head: str, things: Sequence[_T], put: Callable[[_T], str], limit: int) -> Iterator[str]:
+    """The things under their head, so many at most; those left out are not put into words."""
+    if not things:
         return
     yield f"{head}:"
-    shown = lines[:limit] if limit else lines
-    yield from (f"  {line}" for line in shown)
-    if len(lines) > len(shown):
-        yield f"  and {len(lines) - len(shown):,} more"
+    shown = things[:limit] if limit else things
+    yield from (f"  {put(thing)}" for thing in shown)
+    if len(things) > len(shown):
+        yield f"  and {len(things) - len(shown):,} more"
 
 
 def _made_line(made: Made) -> str:

@@ -168,20 +168,35 @@ def test_downstream_results_are_known_after_eviction_and_making_it_again(enabled
     assert not nectar.open("a").kept
     down.collect()
     assert computed() == [], "what is above it is known, so nobody needs it"
-    with pytest.raises((DeletedError, pl.exceptions.ComputeError), match="deleted to make room.*run the query"):
-        nectar.scan("a").select(pl.col("seconds").min()).collect()
-    seconds(log).nectar.save("b")
-    assert nectar.open("b").key == key
     assert nectar.scan("a").select(pl.col("seconds").min()).collect().item() > 0
+    assert nectar.open("a").kept, "whoever needs it makes it again"
+    assert seconds(log).nectar.save("b").key == key
     assert place != (nectar.open("a").paths, enabled.catalog.index.lookup([key]))
 
 
-def test_opening_a_deleted_result_says_what_to_run(enabled, log):
+def test_opening_a_deleted_result_makes_it_again(enabled, log):
+    before = nectar.save(seconds(log), "a").to_polars()
+    for read in (nectar.open("a").to_polars, lambda: pl.from_arrow(nectar.open("a").to_arrow())):
+        evict_everything(enabled)
+        assert not nectar.open("a").kept
+        assert_frame_equal(read(), before)
+
+
+@pytest.mark.parametrize(
+    ("harm", "told"),
+    [(lambda day: day.unlink(), "is gone"), (lambda day: day.write_bytes(b"x"), "was changed")],
+    ids=["removed", "changed"],
+)
+def test_opening_what_cannot_be_made_again_says_why_and_what_to_run(enabled, log, harm, told):
     nectar.save(seconds(log), "a")
     evict_everything(enabled)
+    day = sorted(log.glob("*.parquet"))[0]
+    harm(day)
     for read in (nectar.open("a").to_polars, nectar.open("a").to_arrow, lambda: nectar.open("a").paths):
-        with pytest.raises(DeletedError, match=r"a@1 \(sort of .*test_names.py:\d+ again, which .*@"):
+        why = rf"(?s)a@1 .*{day.name} {told}.*test_names.py:\d+ again, which .*@"
+        with pytest.raises(DeletedError, match=why) as caught:
             read()
+        assert "1 of 2 files are what they were" in str(caught.value)
 
 
 def test_names_do_not_protect(enabled, log):

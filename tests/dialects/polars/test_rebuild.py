@@ -10,14 +10,17 @@ import time
 import zlib
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import polars as pl
 import pytest
 
 from nectar.catalog.embedded import open_catalog
+from nectar.dialects.polars.keying import _text
 from nectar.dialects.polars.plan import Plan
-from nectar.dialects.polars.scans import without_secrets
+from nectar.dialects.polars.recipe import _scans
+from nectar.dialects.polars.scans import Source, without_secrets
 from nectar.errors import NectarWarning, RebuildError
 from nectar.recipes.rebuild import rebuild, rebuilt
 from nectar.recipes.recipe import Package, found_by, put, recipes_of
@@ -660,6 +663,10 @@ def test_a_scan_without_secrets_has_none_in_its_paths_either():
     plan = Plan.of(plan.with_step("Scan", body))
     assert b"CANARY" in plan.written(0)
     assert b"CANARY" not in plan.written(0, {0: without_secrets(plan, 0)})
+    read = SimpleNamespace(sources=((0, Source(b"", (secret,)), ()),))
+    (scan,) = _scans(read, {0: 0})
+    assert scan.paths == ("https://example.org/x.parquet?part=1",)
+    assert _text(plan.steps[0]) == "scan parquet x.parquet?part=1"
 
 
 # many askers, and crashes
@@ -769,7 +776,13 @@ def test_the_command_rebuilds_by_key_and_by_name(project):
     assert (done["rebuilt"], done["rows"], done["difference"]) == (True, 50, "")
     assert "nothing had to be rebuilt" in project.nectar("rebuild", key.hex()[:10]).stdout
     project.evict()
-    assert "was rebuilt" in project.nectar("rebuild", "team/things").stdout
+    assert "team/things (" in project.nectar("rebuild", "team/things").stdout
+    project.evict()
+    assert "rebuild   comes back when it is read" in project.nectar("show", "team/things").stdout
+    assert json.loads(project.nectar("show", "team/things", "--json").stdout)["rebuildable"]
+    assert "team/things@1 (" in project.nectar("rebuild", "team/things@1").stdout
+    project.evict()
+    assert "was rebuilt" in project.nectar("rebuild", key.hex()[:10]).stdout, "also of a key, its first digits do"
     project.evict()
     (project.root / "data" / "a.parquet").unlink()
     failed = project.nectar("rebuild", "team/things", fails=True)

@@ -10,13 +10,12 @@ from __future__ import annotations
 import io
 import pickle
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Final
 
 import polars as pl
 
 from nectar.catalog.service import Catalog
-from nectar.datasets.access import catalog_at, result_of
+from nectar.datasets.access import Place, catalog_knowing, result_of
 from nectar.dialects.polars.plan import Step
 from nectar.dialects.polars.stored import rows_of
 from nectar.program.tree import Order
@@ -33,7 +32,7 @@ _MARK: Final = __name__.encode()
 
 
 class ResultReader:
-    """What Polars calls to read a result. Pickled inside a plan it is a key, and where the catalog is.
+    """What Polars calls to read a result. Pickled inside a plan it is a key, and where the catalog was.
 
     program: fingerprint of the program that made it. label: what it is called, for people.
     """
@@ -41,11 +40,16 @@ class ResultReader:
     def __init__(self, key: bytes, program: bytes, label: str, home: str, store: str) -> None:
         self.key, self.program, self.label, self.home, self.store = key, program, label, home, store
 
+    @property
+    def place(self) -> Place:
+        """Where it was scanned."""
+        return Place(self.home, self.store)
+
     def __call__(
         self, with_columns: list[str] | None, predicate: bytes | None, n_rows: int | None, batch_size: int | None
     ) -> tuple[Iterator[pl.DataFrame], bool]:
         """The rows and columns that are wanted."""
-        frame = result_of(catalog_at(Path(self.home), self.store), self.key, self.label).to_polars()
+        frame = result_of(catalog_knowing(self.key, self.place), self.key, self.label).to_polars()
         return rows_of(frame, with_columns, predicate, n_rows)
 
 

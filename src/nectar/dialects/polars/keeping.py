@@ -19,7 +19,6 @@ from nectar.dialects.polars.query import Query, about, changed, is_opened
 from nectar.dialects.polars.recipe import Made, recorded, working_folder
 from nectar.errors import EnvironmentFailure
 from nectar.model.entry import Entry
-from nectar.recipes.recipe import found_by
 from nectar.report.run import Part
 from nectar.rewrite.choose import Choice
 from nectar.session import Session
@@ -106,8 +105,6 @@ def keep(query: Query, number: int, frame: pl.DataFrame, seconds: float, part: P
                 recipe=recipe.identity, rebuildable=recipe.rebuildable,
             )  # fmt: skip
             kept = isinstance(answer, Kept)
-            if kept and recipe.identity is not None:
-                found_by(query.catalog, node.key, recipe.identity)
             part.keeping = "kept" if isinstance(answer, Kept) else f"not kept: {answer.reason}"
             if isinstance(answer, Kept):
                 query.session.totals.count_kept(answer.entry.size)

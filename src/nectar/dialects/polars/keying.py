@@ -18,6 +18,7 @@ from nectar.dialects.polars.scans import Source
 from nectar.keys.expansion import joined
 from nectar.keys.scheme import digest_of
 from nectar.program.tree import Node, Program
+from nectar.store.inputs.address import without_credentials
 from nectar.store.inputs.identify import Inputs
 from nectar.store.inputs.identity import Identity
 
@@ -239,7 +240,7 @@ def _text(step: Step) -> str:
 def _paths(step: Step) -> str:
     sources: Any = step.body["sources"]
     paths = [str(path.get("inner", path)) for path in sources.get("Paths", ())] if isinstance(sources, dict) else []
-    shown = paths[0].rpartition("/")[2] if paths else "bytes"
+    shown = without_credentials(paths[0])[0].rpartition("/")[2] if paths else "bytes"
     return shown if len(paths) < 2 else f"{shown} and {len(paths) - 1} more"
 
 

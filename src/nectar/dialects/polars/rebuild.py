@@ -16,8 +16,10 @@ from dataclasses import asdict, dataclass
 import polars as pl
 
 from nectar.catalog.service import Catalog, NotKept
+from nectar.datasets.access import catalog_knowing
 from nectar.dialects.polars import checksum
 from nectar.dialects.polars.computing import computed
+from nectar.dialects.polars.derived import reader_of
 from nectar.dialects.polars.engine import PolarsEngine
 from nectar.dialects.polars.keying import Keyed, keyed
 from nectar.dialects.polars.plan import Plan
@@ -28,7 +30,7 @@ from nectar.keys.values import polars_plans
 from nectar.program.tree import Node
 from nectar.recipes.environment import differences
 from nectar.recipes.importing import CapturedModules
-from nectar.recipes.rebuild import Answer
+from nectar.recipes.rebuild import Answer, rebuilt
 from nectar.recipes.recipe import InputFile, Proof, Recipe, Written, recipes_of
 from nectar.session import Session, current, disable, enable
 from nectar.settings import Settings
@@ -86,6 +88,7 @@ class _Run:
             polars_plans.elsewhere.add(os.path.join(self.recipe.environment.engine_folder, ""))
         query = looked_up(self.session, self.catalog, self._proven(bool(changes)))
         try:
+            other_inputs = _rebuild_inputs(query, self.allow)
             begun = time.perf_counter()
             frame = self._computed(query)
             seconds = time.perf_counter() - begun
@@ -93,7 +96,7 @@ class _Run:
             self._keep(query, frame, seconds)
         finally:
             query.close()
-        return Answer((), told, expected, changes)
+        return Answer((), "; ".join([*other_inputs, *filter(None, [told])]), expected and not other_inputs, changes)
 
     def _checked(self) -> tuple[str, ...]:
         """What of the environment has changed, and was allowed to. Raises with everything that is in the way."""
@@ -202,7 +205,8 @@ def _lost_inputs(session: Session, catalog: Catalog, recipe: Recipe) -> list[str
     if not told:
         return []
     still = catalog.index.lookup(recipe.made_from)
-    had = [f"{len(files) - len(told)} of {len(files)} files are what they were"]
+    same = len(files) - len(told)
+    had = [f"{same} of {len(files)} files are what they were"] if same else []
     had += [f"the result {key.hex()[:12]} ({entry.about}), which it was made from, is still kept"
             for key, entry in still.items()]  # fmt: skip
     return [*told, *had]
@@ -225,6 +229,29 @@ def _lost(inputs: Inputs, by_content: Inputs, file: InputFile) -> str:
 
 def _is(now: Identity, file: InputFile) -> bool:
     return not set(now.names).isdisjoint(file.names)
+
+
+def _rebuild_inputs(query: Query, allow: bool) -> list[str]:
+    """Deleted results of other programs that the query will read are there again; those that differ are told.
+
+    Raises with everything that is in the way of any of them.
+    """
+    program, reasons, told = query.keyed.program, list[str](), list[str]()
+    for node in program.below(program.root, query.known):
+        reader = None if node in query.known else reader_of(query.keyed.plan.steps[query.keyed.step_of[node]])
+        if reader is None:
+            continue
+        try:
+            catalog = catalog_knowing(reader.key, reader.place)
+            settings = catalog.settings or query.session.settings
+            done = rebuilt(catalog, reader.key, settings, allow_environment_change=allow)
+            if done.difference and not done.expected:
+                told.append(f"{reader.label}, which it is made from, was rebuilt first: {done.difference}")
+        except RebuildError as error:
+            reasons += [f"{reader.label}, which it is made from, cannot be rebuilt: {why}" for why in error.reasons]
+    if reasons:
+        raise _because(*reasons)
+    return told
 
 
 # proofs

@@ -15,7 +15,9 @@ from typing import Final
 import polars as pl
 
 from nectar.catalog.service import Catalog
+from nectar.datasets.access import catalog_knowing
 from nectar.dialects.polars.checksum import checksum_of
+from nectar.dialects.polars.derived import reader_of
 from nectar.dialects.polars.history import functions_in
 from nectar.dialects.polars.keying import Keyed, key_over, keyed
 from nectar.dialects.polars.plan import Plan
@@ -23,8 +25,21 @@ from nectar.dialects.polars.scans import is_fixed, with_files, without_secrets
 from nectar.keys.values.polars_plans import Callback, unpickled
 from nectar.program.tree import Program
 from nectar.recipes.environment import environment_here
-from nectar.recipes.recipe import Checksum, Environment, InputFile, Proof, Recipe, Scan, Written, put, same_as
+from nectar.recipes.recipe import (
+    Checksum,
+    Environment,
+    InputFile,
+    Proof,
+    Recipe,
+    Scan,
+    Written,
+    can_be_run,
+    found_by,
+    put,
+    same_as,
+)
 from nectar.rewrite.consistency import run_dependent
+from nectar.store.inputs.address import without_credentials
 from nectar.store.inputs.identify import Inputs
 from nectar.store.inputs.identity import Identity
 
@@ -55,16 +70,29 @@ class Recorded:
 
 
 def recorded(catalog: Catalog, inputs: Inputs, made: Made) -> Recorded:
-    """The recipe of a result is in the catalog; the key does not lead to it yet."""
+    """The recipe of a result is in the catalog, and the key leads to it.
+
+    Before the result itself: one that is kept and deleted without its recipe being found would be lost.
+    """
     if catalog.read_only:
         return Recorded()
     try:
         written = recipe_of(inputs, made)
         identity = same_as(catalog, written) or put(catalog, written)
-        return Recorded(identity, not written.recipe.refusals)
+        found_by(catalog, written.recipe.key, identity)
+        return Recorded(identity, not written.recipe.refusals and _inputs_can_be_rebuilt(made))
     except (Exception, pl.exceptions.PanicException) as error:
         _log.info("no recipe of %s is kept: %s: %s", made.about, type(error).__name__, error)
         return Recorded()
+
+
+def _inputs_can_be_rebuilt(made: Made) -> bool:
+    """Whether the named results that it reads could be made again as well, as far as is known."""
+    plan = made.keyed.plan
+    readers = [reader_of(plan.steps[each]) for each in _below(plan, made.keyed.step_of[made.node])]
+    return all(
+        can_be_run(catalog_knowing(reader.key, reader.place), reader.key) for reader in readers if reader is not None
+    )
 
 
 def recipe_of(inputs: Inputs, made: Made) -> Written:
@@ -111,7 +139,7 @@ def pickled_in(plan: Plan, steps: Sequence[int]) -> Iterator[bytes]:
     """The Python functions of steps, as they stand in a plan."""
     for number in steps:
         step = plan.steps[number]
-        if step.kind not in _SOURCES:
+        if step.kind not in _SOURCES and reader_of(step) is None:
             yield from functions_in(step.body, (step.kind,))
 
 
@@ -176,7 +204,12 @@ def _scans(found: Keyed, aligned: Mapping[int, int]) -> tuple[Scan, ...]:
     """What the scans of a part read, in the order of its steps."""
     known = {number: (source.files, identities) for number, source, identities in found.sources if source.files}
     return tuple(
-        Scan(mine, known[theirs][0], tuple(map(_input_file, known[theirs][1])))
+        # As the plan of the recipe names them, which has no credentials either.
+        Scan(
+            mine,
+            tuple(without_credentials(path)[0] for path in known[theirs][0]),
+            tuple(map(_input_file, known[theirs][1])),
+        )
         for mine, theirs in sorted(aligned.items())
         if theirs in known
     )

@@ -12,6 +12,7 @@ import polars as pl
 from polars.lazyframe.opt_flags import DEFAULT_QUERY_OPT_FLAGS
 
 from nectar.catalog.service import Catalog
+from nectar.datasets.access import place_of
 from nectar.datasets.dataset import Dataset
 from nectar.datasets.reference import checked_name
 from nectar.dialects.polars.engine import PolarsEngine, prepared_or_why_not, tell_hits
@@ -32,7 +33,7 @@ def saved(lf: pl.LazyFrame, name: str, note: str, engine: str | pl.Engine) -> Da
     entry = _kept(session, catalog, lf, PolarsEngine(engine))
     if isinstance(entry, str):
         raise NotSavedError(f"the result cannot be saved as {name!r}: {entry}")
-    return Dataset(catalog, entry.key, catalog.bind(name, entry.key, note))
+    return Dataset(place_of(session.settings), entry.key, catalog.bind(name, entry.key, note))
 
 
 def _place_for(name: str) -> tuple[Session, Catalog]:

@@ -154,9 +154,10 @@ class Lines:
 
 def lines_of(plan: Plan, number: int) -> Lines | None:
     """How a scan reads lines, each by itself; None if it does not, or looks at where in the file they stand."""
-    if plan.steps[number].kind != "Scan":
-        return None
-    (kind, options), *_ = plan.steps[number].body["scan_type"].items()
+    step = plan.steps[number]
+    if step.kind != "Scan":
+        return None  # a frame in memory, or the result of another program
+    (kind, options), *_ = step.body["scan_type"].items()
     inner = (options or {}).get("options") or {}
     if kind == "NDJson":
         return None if inner.get("ignore_errors") else Lines(header=False, comment=b"", quoted=False)

@@ -136,9 +136,8 @@ def _library(name: str) -> Any:
 
 def _batches_of(table: Any, arrow: Any) -> tuple[Any, Iterator[Any], int | None]:
     """Schema, batches, and bytes if they are known beforehand."""
-    pandas = sys.modules.get("pandas")
     try:
-        if pandas is not None and isinstance(table, pandas.DataFrame):
+        if _is_frame_of("pandas", table):
             table = arrow.Table.from_pandas(table)
         elif not isinstance(table, (arrow.Table, arrow.RecordBatchReader)):
             if not hasattr(table, "__arrow_c_stream__"):
@@ -261,8 +260,13 @@ def _packed(compression: Compression, size: int) -> bool:
 
 
 def _as_polars(table: Any) -> Any:
-    polars = sys.modules.get("polars")
-    return table if polars is not None and isinstance(table, polars.DataFrame) else None
+    return table if _is_frame_of("polars", table) else None
+
+
+def _is_frame_of(library: str, table: Any) -> bool:
+    """Whether a table is a frame of a library, which is loaded then; another thread may be loading it just now."""
+    kind = getattr(sys.modules.get(library), "DataFrame", None)
+    return kind is not None and isinstance(table, kind)
 
 
 def _to_polars(table: Any) -> Any:
