@@ -28,6 +28,7 @@ def computed(query: Query, run: Run) -> pl.DataFrame:
         begun = time.perf_counter()
         frame = run(query.frame_of(number))
         keep(query, number, frame, time.perf_counter() - begun)
-        query.known[number] = StoredFrame(frame)
+        if query.stands_for(number, frame):
+            query.known[number] = StoredFrame(frame)
     rewritten = query.rewritten()
     return run(query.frame_of(query.keyed.program.root) if rewritten is None else rewritten)
