@@ -25,10 +25,19 @@ def computed(query: Query, run: Run) -> pl.DataFrame:
             _log.info("what is known of parts of a stream could not be used: %s", error)
     needed = set(query.keyed.program.below(query.keyed.program.root, query.known)) - set(query.known)
     for number in [each for each in query.choice.keep if each in needed]:
-        begun = time.perf_counter()
-        frame = run(query.frame_of(number))
-        keep(query, number, frame, time.perf_counter() - begun)
-        if query.stands_for(number, frame):
-            query.known[number] = StoredFrame(frame)
+        _compute_part(query, number, run)
     rewritten = query.rewritten()
     return run(query.frame_of(query.keyed.program.root) if rewritten is None else rewritten)
+
+
+def _compute_part(query: Query, number: int, run: Run) -> None:
+    """A part is kept, and known now; unless it fails, perhaps because of a column that nothing above asks for."""
+    begun = time.perf_counter()
+    try:
+        frame = run(query.frame_of(number))
+    except (Exception, pl.exceptions.PanicException) as error:
+        _log.info("%s is not computed on its own: %s", query.keyed.program.nodes[number].text, error)
+        return
+    keep(query, number, frame, time.perf_counter() - begun)
+    if query.stands_for(number, frame):
+        query.known[number] = StoredFrame(frame)
