@@ -36,7 +36,8 @@ def _compute_part(query: Query, number: int, run: Run) -> None:
     try:
         frame = run(query.frame_of(number))
     except (Exception, pl.exceptions.PanicException) as error:
-        _log.info("a part is not computed by itself: %s", error)
+        _log.info("%s is not computed by itself: %s", query.keyed.program.nodes[number].text, error)
         return
     keep(query, number, frame, time.perf_counter() - begun)
-    query.known[number] = StoredFrame(frame)
+    if query.stands_for(number, frame):
+        query.known[number] = StoredFrame(frame)

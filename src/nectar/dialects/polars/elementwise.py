@@ -44,9 +44,11 @@ def is_elementwise(expression: Any, depth: int = 0) -> bool:
     if kind == "Ternary":
         return all(is_elementwise(content[part], depth + 1) for part in ("predicate", "truthy", "falsy"))
     if kind == "Function":
-        return _is_elementwise_function(content["function"]) and all(
-            is_elementwise(each, depth + 1) or _is_list_of_values(content["function"], at, each)
-            for at, each in enumerate(content["input"])
+        of_rows, looked_in = _arguments(content)
+        return (
+            _is_elementwise_function(content["function"])
+            and all(is_elementwise(each, depth + 1) for each in of_rows)
+            and all(set(each) == {"Literal"} for each in looked_in)
         )
     if kind == "AnonymousFunction":
         return _is_elementwise_python(content) and all(is_elementwise(each, depth + 1) for each in content["input"])
@@ -89,7 +91,12 @@ def _is_long(literal: Any) -> bool:
     return isinstance(literal, dict) and bool({"Series", "Range"} & set(literal))
 
 
-def _is_list_of_values(function: Any, at: int, argument: Any) -> bool:
-    """Whether an argument is what a value is looked for in: the same for every row."""
-    wanted = isinstance(function, dict) and isinstance(function.get("Boolean"), dict) and "IsIn" in function["Boolean"]
-    return wanted and at == 1 and isinstance(argument, dict) and set(argument) == {"Literal"}
+def _arguments(content: Any) -> tuple[list[Any], list[Any]]:
+    """Arguments of a function that are of its row, and those that values are looked for in.
+
+    Those may be a column of lists, one for each row, or any other column, whose values are looked for in all of it:
+    which of them it is, only its type tells. Literals are the same for every row.
+    """
+    function, inputs = content["function"], list(content["input"])
+    looks = isinstance(function, dict) and isinstance(function.get("Boolean"), dict) and "IsIn" in function["Boolean"]
+    return (inputs[:1], inputs[1:]) if looks else (inputs, [])

@@ -100,6 +100,18 @@ class Query:
         below = self.keyed.program.below(node, self.known)
         self.looking |= {step for each in below for step in self.keyed.steps_of(each) if step not in named}
 
+    def stands_for(self, number: int, frame: pl.DataFrame) -> bool:
+        """Whether a frame can take the place of a node: what is above expects the columns that the plan says.
+
+        Polars does not look at what a function of groups gives, which may have others.
+        """
+        program, plan, step_of = self.keyed.program, self.keyed.plan, self.keyed.step_of
+        if number == program.root:
+            return True
+        below = (plan.steps[step_of[each]] for each in program.below(number))
+        handed_over = any(step.kind == "GroupBy" and step.body["apply"] is not None for step in below)
+        return not handed_over or bool(frame.schema == plan.schema(step_of[number]))
+
     def forget_known(self) -> None:
         """Nothing is taken from the store any more."""
         self.close()
@@ -112,7 +124,8 @@ class Query:
         for other in answered:
             entry, frame = other.entries[other.keyed.program.root], other.result()
             for number, node in enumerate(self.keyed.program.nodes):
-                if node.key == other.root.key and not node.refusal and frame is not None:
+                same = node.key == other.root.key and not node.refusal
+                if same and frame is not None and self.stands_for(number, frame):
                     self.known[number], self.entries[number] = StoredFrame(frame), entry
                     self.choice = replace(self.choice, hits={**self.choice.hits, number: entry})
 
@@ -205,6 +218,8 @@ def is_opened(query: Query, number: int, entry: Entry) -> bool:
         return True
     pending = query.session.pending.get(entry.key)
     if pending is not None and entry.kind == "arrow" and not entry.manifest:
+        if not query.stands_for(number, pending[1]):
+            return False
         # Of its own: whoever gets the frame may change it, and the other one is still to be written.
         query.known[number], query.entries[number] = StoredFrame(pending[1].clone()), entry
         return True
@@ -212,11 +227,13 @@ def is_opened(query: Query, number: int, entry: Entry) -> bool:
         opened = query.catalog.open(entry)
         if not isinstance(opened, Result):
             return False
-        query.known[number] = StoredFrame(opened.to_polars())
+        frame = opened.to_polars()
     except (EnvironmentFailure, NectarError) as failure:
         _log.info("%s is computed again: %s", entry.about, failure)
         return False
-    query.entries[number] = entry
+    if not query.stands_for(number, frame):
+        return False
+    query.known[number], query.entries[number] = StoredFrame(frame), entry
     return True
 
 

@@ -27,7 +27,8 @@ _WITHOUT_EFFECT: Final = frozenset(
 _OPTIONS_WITHOUT_EFFECT: Final = frozenset(
     {"low_memory", "parallel", "use_statistics", "chunk_size", "n_threads", "rechunk", "path"}
 )
-_KNOWN_FORMATS: Final = frozenset({"Parquet", "Csv", "Ipc", "NDJson"})
+_COLUMNAR: Final = frozenset({"Parquet", "Ipc"})
+_KNOWN_FORMATS: Final = _COLUMNAR | {"Csv", "NDJson"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,32 +112,58 @@ def without_secrets(plan: Plan, number: int) -> pl.LazyFrame | None:
     return plan.with_step(step.kind, {**step.body, "sources": sources, "unified_scan_args": changed})
 
 
+def reads_file_by_file(plan: Plan, number: int, files: Sequence[str]) -> bool:
+    """Whether what a scan gives of a file is the same whatever other files it reads, if it is told the types."""
+    arguments = plan.steps[number].body["unified_scan_args"]
+    if any(arguments.get(name) for name in ("row_index", "pre_slice", "include_file_paths", "deletion_files")):
+        return False
+    partitioned = (arguments.get("hive_options") or {}).get("enabled") is not False
+    return not partitioned or all("=" not in file for file in files)  # partitions may be of other types in the whole
+
+
+def has_types_of_stream(plan: Plan, number: int, file: str) -> bool:
+    """Whether a file has, by itself, the very columns and types that a scan gives; not told of files of lines."""
+    step = plan.steps[number]
+    (kind, options), *_ = step.body["scan_type"].items()
+    if kind not in _COLUMNAR:
+        return False
+    body = {
+        **step.body,
+        "scan_type": {kind: _with_schema(options, None)},
+        "sources": {"Paths": [{"inner": file}]},
+        "unified_scan_args": {**step.body["unified_scan_args"], "schema": None, "glob": False},
+    }
+    return bool(plan.with_step(step.kind, body).collect_schema() == plan.schema(number))
+
+
 def segment(plan: Plan, number: int, files: Sequence[str], without_rows: bool = False) -> pl.LazyFrame | None:
     """The scan of some files of a stream, read as they are read within it; None if they cannot be read alone.
 
     without_rows: it gives none of their rows.
     """
+    if not reads_file_by_file(plan, number, files):
+        return None
     step = plan.steps[number]
     (kind, options), *_ = step.body["scan_type"].items()
     arguments = step.body["unified_scan_args"]
-    if any(arguments.get(name) for name in ("row_index", "pre_slice", "include_file_paths", "deletion_files")):
-        return None
-    if (arguments.get("hive_options") or {}).get("enabled") is not False and any("=" in file for file in files):
-        return None  # partitions may be of other types than in the whole
     schema = plan.schema(number)
-    pinned = plan.written_schema(number)
-    inner = dict(options.get("options", options))
-    if "schema" in inner:
-        inner["schema"] = pinned
     none = {"pre_slice": {"Positive": {"offset": 0, "len": 0}}} if without_rows else {}
     body = {
         **step.body,
-        "scan_type": {kind: {**options, "options": inner} if "options" in options else inner},
+        "scan_type": {kind: _with_schema(options, plan.written_schema(number))},
         "sources": {"Paths": [{"inner": file} for file in files]},
         "unified_scan_args": {**arguments, "glob": False, **none},
     }
     frame = plan.with_step(step.kind, body)
     return frame if frame.collect_schema() == schema else None
+
+
+def _with_schema(options: dict[str, Any], schema: Any) -> dict[str, Any]:
+    """The options of a format, where they say a schema, with this one."""
+    inner = dict(options.get("options", options))
+    if "schema" in inner:
+        inner["schema"] = schema
+    return {**options, "options": inner} if "options" in options else inner
 
 
 @dataclass(frozen=True, slots=True)

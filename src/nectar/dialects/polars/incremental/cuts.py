@@ -22,7 +22,7 @@ from nectar.dialects.polars.incremental.extents import Copies, Extent, Growth, e
 from nectar.dialects.polars.incremental.places import Places
 from nectar.dialects.polars.incremental.separable import Origin
 from nectar.dialects.polars.keying import Keyed
-from nectar.dialects.polars.scans import segment
+from nectar.dialects.polars.scans import has_types_of_stream, segment
 from nectar.errors import EnvironmentFailure
 from nectar.keys.expansion import joined
 from nectar.keys.scheme import digest_of
@@ -33,7 +33,9 @@ from nectar.store.read import Result
 Run = Callable[[pl.LazyFrame], pl.DataFrame]
 Keep = Callable[[bytes, bytes, pl.DataFrame, str], None]  # a small result: its key, its program, what it is
 
-Facts = tuple[Any, Any, int, bool]  # the smallest and the largest value, how many are null, and whether they are sorted
+# The smallest and the largest value, how many are null, whether they are sorted, and whether the file has, by itself,
+# the columns and types of the stream.
+Facts = tuple[Any, Any, int, bool, bool]
 
 _NOTHING: Final = Span(b"", b"", 0)  # of a stream that a run has no file of
 _MOST_FILES: Final = 5_000  # of a stream whose ranges are looked at
@@ -212,6 +214,11 @@ class Streams:
         facts = self._facts_of(origin, range(len(self._extents(origin[0]))))
         return None if facts is None else [fact[:2] for fact in facts]
 
+    def ranges_to_skip_by(self, origin: Origin) -> list[Range] | None:
+        """The same, if files need not be read: reading one fails if it has other columns or types than the stream."""
+        facts = self._facts_of(origin, range(len(self._extents(origin[0]))))
+        return None if facts is None or not all(fact[4] for fact in facts) else [fact[:2] for fact in facts]
+
     def _bounds(self, columns: frozenset[Origin]) -> list[tuple[int, ...]] | None:
         """Where to cut the streams, in the order of their steps."""
         try:
@@ -279,7 +286,7 @@ class Streams:
 
     def _table(self, origin: Origin) -> bytes:
         read = self._keyed.program.nodes[self._keyed.node_of[origin[0]]].program
-        return digest_of(joined("ranges and order", read, origin[1]))
+        return digest_of(joined("facts", read, origin[1]))
 
     def _computed(self, scan: int, column: str, at: int) -> pl.DataFrame | None:
         extent = self._extents(scan)[at]
@@ -288,9 +295,10 @@ class Streams:
         rows = segment(self._keyed.plan, scan, self._copies.files([extent]))
         if rows is None or self._run is None:
             return None
-        values = pl.col(column)
+        values = _in_one_order(column, self._keyed.plan.schema(scan)[column])
         facts = {"smallest": values.min(), "largest": values.max(), "nulls": values.null_count()}
-        return self._run(rows.select(**facts, sorted=values.is_sorted()))
+        alike = extent.alone is None and has_types_of_stream(self._keyed.plan, scan, extent.path)
+        return self._run(rows.select(**facts, sorted=values.is_sorted(), alike=pl.lit(alike)))
 
 
 def _known_name(extent: Extent, known: Mapping[bytes, Any]) -> bytes:
@@ -307,6 +315,12 @@ def _overlap(ranges: list[tuple[Any, Any, int]]) -> bool:
 
 def _as_table(rows: list[tuple[Any, ...]], types: pl.Schema) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={"file": pl.Binary(), **types}, orient="row")
+
+
+def _in_one_order(column: str, dtype: Any) -> pl.Expr:
+    """The values of a column. Where clocks are set back, times of a zone are not compared by when they are."""
+    values = pl.col(column)
+    return values.dt.convert_time_zone("UTC") if getattr(dtype, "time_zone", None) else values
 
 
 def _is_ordered(dtype: Any) -> bool:

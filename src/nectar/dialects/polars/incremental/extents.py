@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 import blake3
 
@@ -100,7 +100,7 @@ def _whole(file: str, identity: Identity) -> Extent:
 def _cut(file: str, grown: tuple[Grown, ...], lines: Lines) -> list[Extent]:
     """A file that has grown, in stretches; none if it cannot be read in stretches."""
     # The names of folders may become columns, and a copy lies in another folder.
-    head = None if len(grown) < 2 or "=" in file else _head(file, grown[0].end, lines)
+    head = None if len(grown) < 2 or "=" in file else _head(file, [each.end for each in grown[:-1]], lines)
     if head is None:
         return []
     found: list[Extent] = []
@@ -115,19 +115,24 @@ def _cut(file: str, grown: tuple[Grown, ...], lines: Lines) -> list[Extent]:
     return found
 
 
-def _head(file: str, end: int, lines: Lines) -> bytes | None:
-    """What makes the lines after an end readable alone; None if nothing does."""
+def _head(file: str, ends: Sequence[int], lines: Lines) -> bytes | None:
+    """What makes the lines after each of these ends readable alone; None if nothing does."""
     with open(file, "rb") as opened:
         first = opened.readline(_LONGEST_HEADER)
-        opened.seek(end)
-        following = opened.read(4)
+        following = [_at(opened, end) for end in ends]
     if first.startswith(_SIGNS[:-1]):
         return None
     if not lines.header:
-        return None if following.startswith(_SIGNS) else b""
+        return None if any(each.startswith(_SIGNS) for each in following) else b""
     blank = not first.strip() or (lines.comment and first.startswith(lines.comment))
     open_quotes = lines.quoted and first.count(b'"') % 2
-    return None if blank or open_quotes or not first.endswith(b"\n") or len(first) > end else first
+    return None if blank or open_quotes or not first.endswith(b"\n") or len(first) > ends[0] else first
+
+
+def _at(file: BinaryIO, place: int) -> bytes:
+    """The first bytes from a place on."""
+    file.seek(place)
+    return file.read(4)
 
 
 class Copies:

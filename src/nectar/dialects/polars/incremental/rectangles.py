@@ -10,11 +10,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import polars as pl
 
 from nectar.catalog.service import Catalog
 from nectar.dialects.polars.behaviour import depends_on
+from nectar.dialects.polars.filters import conditions_of
 from nectar.dialects.polars.incremental.advance import Advanced, Piece
 from nectar.dialects.polars.incremental.cuts import Cut, Streams
 from nectar.dialects.polars.incremental.cuts import Run as RunFrame
@@ -210,9 +212,7 @@ def rectangle_of(
     scans = left.scans[0], right.scans[0]
     if any(len(files[scan]) < _FEWEST for scan in scans) or files[scans[0]] == files[scans[1]]:
         return None
-    mine, others = _origins(join, left, right)
-    ranges = (None, None) if mine is None or others is None else (streams.ranges(mine), streams.ranges(others))
-    return Rectangle(replace(parts, cut=streams.uncut(scans)), ranges)
+    return Rectangle(replace(parts, cut=streams.uncut(scans)), _ranges(keyed, join, (left, right), streams))
 
 
 def _depends_on_order(step: Step) -> bool:
@@ -238,9 +238,38 @@ def _join(keyed: Keyed, separation: Separation, number: int) -> tuple[Step, Sepa
     return (step, left, right) if simple and left.scans != right.scans else None
 
 
+def _ranges(
+    keyed: Keyed, join: Step, sides: tuple[Separable, Separable], streams: Streams
+) -> tuple[Sequence[Range] | None, Sequence[Range] | None]:
+    """By which files of both sides need not be read; None where one that is not read might have failed."""
+    mine, others = _origins(join, *sides)
+    if mine is None or others is None or not all(_cannot_fail(keyed, each) for each in join.inputs):
+        return None, None
+    return streams.ranges_to_skip_by(mine), streams.ranges_to_skip_by(others)
+
+
+def _cannot_fail(keyed: Keyed, number: int) -> bool:
+    """Whether no row can make the steps up to this one fail: they leave out rows and columns, and give names."""
+    step = keyed.plan.steps[number]
+    while step.inputs:
+        chosen = step.body.get("expr", step.body.get("exprs")) if step.kind in ("Select", "HStack") else None
+        if conditions_of(step) is None and (chosen is None or not all(map(_is_a_column, chosen))):
+            return False
+        step = keyed.plan.steps[step.inputs[0]]
+    return True
+
+
+def _is_a_column(expression: Any) -> bool:
+    while isinstance(expression, dict) and set(expression) == {"Alias"}:
+        expression = expression["Alias"][0]
+    return isinstance(expression, dict) and bool({"Column", "Selector"} & set(expression))
+
+
 def _origins(join: Step, left: Separable, right: Separable) -> tuple[Origin | None, Origin | None]:
     """Columns of the scans that the join is on: one of each side, of the first pair that is known."""
     on = join.body["condition"]["Equi"]
+    if not all(map(_is_a_column, (*on["left_on"], *on["right_on"]))):
+        return None, None
     for mine, others in zip(on["left_on"], on["right_on"], strict=True):
         if set(mine) == set(others) == {"Column"}:
             found = (left.columns or {}).get(mine["Column"]), (right.columns or {}).get(others["Column"])

@@ -15,17 +15,23 @@ from typing import Any, Final
 
 from nectar.dialects.polars.aggregates import expression_of
 from nectar.dialects.polars.elementwise import is_elementwise, reads_rows
+from nectar.dialects.polars.incremental.grouplocal import is_group_local
 from nectar.dialects.polars.keying import Keyed
 from nectar.dialects.polars.plan import Step
+from nectar.dialects.polars.scans import reads_file_by_file
 
 Origin = tuple[int, str]  # a column of a scan, by the number of its step
 Alignable = Callable[[frozenset[Origin]], bool]
 
 _LEFT_IS_CUT: Final = frozenset({"Inner", "Left", "Semi", "Anti", "Cross"})
 _RIGHT_IS_CUT: Final = frozenset({"Inner", "Right", "Cross"})
-_BOTH_ARE_CUT: Final = frozenset({"Inner", "Left", "Right", "Full", "Semi", "Anti"})
 _LEFT_ONLY: Final = frozenset({"Semi", "Anti"})  # give no column of the other side
 _ORDERS: Final = {"left": frozenset({"None", "Left", "LeftRight"}), "right": frozenset({"None", "Right", "RightLeft"})}
+# Rows that find no other stand behind all others where the order is first that of the other side.
+_ORDERS_OF_BOTH: Final = {
+    "Inner": _ORDERS["left"] | _ORDERS["right"], "Left": _ORDERS["left"], "Semi": _ORDERS["left"],
+    "Anti": _ORDERS["left"], "Right": _ORDERS["right"], "Full": frozenset({"None"}),
+}  # fmt: skip
 _MAPS: Final = frozenset({"Explode", "Rename", "Unnest", "FillNan"})
 
 
@@ -88,6 +94,8 @@ class Separation:
     def _scan(self, number: int) -> Separable | str:
         if number not in self._sources or not self._sources[number][0].files:
             return "its stream is not known by its files"
+        if not reads_file_by_file(self._plan, number, self._sources[number][0].files):
+            return "its stream is not read file by file: rows are numbered or limited, or paths are part of them"
         if self._alignable is None:
             return Separable((number,))
         names = self._plan.schema(number).names()
@@ -118,6 +126,8 @@ class Separation:
             return "its groups are windows, or are handed to a function"
         if not all(map(is_elementwise, step.body["keys"])):
             return "what it groups by is not computed row by row"
+        if not all(map(is_group_local, step.body["aggs"])):
+            return "one of its aggregates may look at other groups"
         for key in step.body["keys"]:
             origin = columns.get(key["Column"]) if _is_column(key) else None
             if origin is not None and self._separates is not None and self._separates(below.aligned | {origin}):
@@ -147,7 +157,9 @@ class Separation:
 
     def _cut_together(self, step: Step, left: Separable, right: Separable) -> Separable | None:
         arguments = step.body["options"]["args"]
-        if arguments["how"] not in _BOTH_ARE_CUT or arguments["nulls_equal"] or left.in_turn or right.in_turn:
+        if arguments["maintain_order"] not in _ORDERS_OF_BOTH.get(arguments["how"], ()):
+            return None
+        if arguments["nulls_equal"] or left.in_turn or right.in_turn:
             return None
         on = step.body["condition"]["Equi"]
         for mine, other in zip(on["left_on"], on["right_on"], strict=True):

@@ -136,6 +136,9 @@ def _windows(step: Step) -> Windows | str:
         return "its windows overlap, or leave rows out"
     if dynamic["closed_window"] != "Left" or dynamic["start_by"] != "WindowBound":
         return "where its windows begin depends on the first row"
+    moved = any(dynamic["offset"][width] for width in _WIDTHS)
+    if moved and dynamic["every"]["months"]:
+        return "where its windows begin depends on the first row"  # months are added to it, and differ in length
     if dynamic["offset"]["months"] or dynamic["label"] not in ("Left", "Right"):
         return "its windows are not known by their beginnings or ends"
     return Windows(dynamic["index_column"], _width(dynamic["every"]), dynamic["label"] == "Left")
