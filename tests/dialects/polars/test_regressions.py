@@ -240,3 +240,22 @@ def test_a_frame_from_memory_may_be_changed_before_it_is_written(enabled, log):
     with nectar.reuse(home=enabled.settings.home) as report:
         assert query().collect().equals(expected)
     assert [part.outcome for part in report.parts] == ["reused"]
+
+
+def test_a_declared_dependency_of_a_function_that_travels_by_value_counts(enabled, tmp_path):
+    """Polars pickles such a function, and a copy of it is what is keyed."""
+    path = tmp_path / "x.parquet"
+    pl.DataFrame({"a": [1, 2]}).write_parquet(path)
+
+    def outcome(version):
+        def change(x):
+            return x + 1
+
+        nectar.depends_on(change, version)
+        pl.scan_parquet(path).with_columns(pl.col("a").map_elements(change, return_dtype=pl.Int64)).collect()
+        enabled.settle()
+        return [part.outcome for part in nectar.last_run().parts]
+
+    assert outcome("one") == ["computed"]
+    assert outcome("two") == ["computed"]
+    assert outcome("one") == ["reused"]
