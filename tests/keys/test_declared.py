@@ -1,5 +1,7 @@
 """What people declare about functions overrides refusals, and nothing else."""
 
+import functools
+import pickle
 import time
 
 import pytest
@@ -107,3 +109,48 @@ def after():
     for name in ("bump", "before", "after"):
         nectar.pure(space[name])
     assert nectar.fingerprint(space["before"]) != nectar.fingerprint(space["after"])
+
+
+def copied(function):
+    """As an engine gets it: a function of a script is pickled by value."""
+    import cloudpickle
+
+    module, function.__module__ = function.__module__, "__main__"
+    try:
+        copy = pickle.loads(cloudpickle.dumps(function))
+    finally:
+        function.__module__ = module
+    assert copy is not function
+    return copy
+
+
+def test_a_copy_is_declared_as_the_function_is():
+    def plain(x):
+        return x + 1
+
+    def clock(x):
+        return x + time.time()
+
+    nectar.pure(clock)
+    assert nectar.fingerprint(copied(clock)) == nectar.fingerprint(clock)
+    before = nectar.fingerprint(copied(plain))
+    nectar.depends_on(plain, "one")
+    one = nectar.fingerprint(copied(plain))
+    assert one == nectar.fingerprint(plain) != before
+    nectar.depends_on(plain, "two")
+    assert nectar.fingerprint(copied(plain)) == nectar.fingerprint(plain) != one
+
+
+def test_a_wrapper_does_not_inherit_a_declaration():
+    @nectar.pure
+    def inner(x):
+        return x
+
+    @functools.wraps(inner)
+    def wrapper(x):
+        return inner(x) + time.time()
+
+    with pytest.raises(UncacheableError, match=r"time\.time"):
+        nectar.fingerprint(wrapper)
+    with pytest.raises(UncacheableError, match=r"time\.time"):
+        nectar.fingerprint(copied(wrapper))

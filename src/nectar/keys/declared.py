@@ -1,17 +1,19 @@
 """What people declare about functions: that one is pure, or what else it depends on.
 
-A declaration is kept beside the function, not on it, so that builtins and methods can be declared too and the
-function itself stays as it was.
+A declaration is kept beside the function, so that builtins and methods can be declared too. Functions carry it with
+them besides: an engine may get a copy of one, pickled by value. Law: what a copy depends on is what the function does.
 """
 
 from __future__ import annotations
 
 import types
+from dataclasses import dataclass
 from typing import Final, TypeVar
 
 _F = TypeVar("_F")
 _METHODS: Final = (types.MethodType, classmethod, staticmethod)
-MARKS: Final = frozenset({"__nectar__"})
+_MARK: Final = "__nectar__"
+MARKS: Final = frozenset({_MARK})
 _pure: dict[int, object] = {}
 _versions: list[None] = []
 _dependencies: dict[int, tuple[object, tuple[object, ...]]] = {}
@@ -25,15 +27,40 @@ def _target(function: object) -> object:
     return function.__func__ if type(function) in _METHODS else function  # type: ignore[attr-defined]
 
 
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """What a function carries with it. code: whose it is; wrappers take over the attributes of what they wrap."""
+
+    code: types.CodeType
+    dependencies: tuple[object, ...] = ()
+
+
+def _declare(target: object, *more: object) -> None:
+    """Somebody vouches for a function, and says what else it depends on."""
+    dependencies = dependencies_of(target) + more
+    _pure[id(target)] = target
+    if dependencies:
+        _dependencies[id(target)] = (target, dependencies)
+    if type(target) is types.FunctionType:
+        target.__dict__[_MARK] = Declaration(target.__code__, dependencies)
+    _versions.append(None)
+
+
+def _carried(function: object) -> Declaration | None:
+    """What a function has brought with it, if it is a copy."""
+    if type(function) is not types.FunctionType:
+        return None
+    found = function.__dict__.get(_MARK)
+    return found if type(found) is Declaration and found.code == function.__code__ else None
+
+
 def pure(function: _F) -> _F:
     """Declares that the result of a function depends on its arguments and on what its fingerprint sees, alone.
 
     Refusals inside it and inside what only it reaches are then ignored; its code and values still count. Returns the
     function, so that it can be used as a decorator.
     """
-    target = _target(function)
-    _pure[id(target)] = target
-    _versions.append(None)
+    _declare(_target(function))
     return function
 
 
@@ -42,23 +69,24 @@ def depends_on(function: _F, *values: object) -> _F:
 
     Whoever names the dependencies vouches that nothing else is missing, as with pure(). A second call adds more.
     """
-    target = _target(function)
-    before = _dependencies.get(id(target), (target, ()))[1]
-    _dependencies[id(target)] = (target, before + values)
-    _pure[id(target)] = target
-    _versions.append(None)
+    _declare(_target(function), *values)
     return function
 
 
 def is_pure(function: object) -> bool:
     """Whether somebody vouches for a function."""
-    return id(_target(function)) in _pure
+    target = _target(function)
+    return id(target) in _pure or _carried(target) is not None
 
 
 def dependencies_of(function: object) -> tuple[object, ...]:
     """The declared dependencies of a function."""
-    found = _dependencies.get(id(_target(function))) if _dependencies else None
-    return () if found is None else found[1]
+    target = _target(function)
+    found = _dependencies.get(id(target))
+    if found is not None:
+        return found[1]
+    carried = _carried(target)
+    return () if carried is None else carried.dependencies
 
 
 def version() -> int:

@@ -255,3 +255,22 @@ def test_a_part_that_fails_by_itself_does_not_fail_the_whole(tmp_path, enabled):
         assert enabled.settle(30)
     with pytest.raises(pl.exceptions.ComputeError):
         query().collect()
+
+
+def test_a_declared_dependency_of_a_function_that_travels_by_value_counts(enabled, tmp_path):
+    """Polars pickles such a function, and a copy of it is what is keyed."""
+    path = tmp_path / "x.parquet"
+    pl.DataFrame({"a": [1, 2]}).write_parquet(path)
+
+    def outcome(version):
+        def change(x):
+            return x + 1
+
+        nectar.depends_on(change, version)
+        pl.scan_parquet(path).with_columns(pl.col("a").map_elements(change, return_dtype=pl.Int64)).collect()
+        enabled.settle()
+        return [part.outcome for part in nectar.last_run().parts]
+
+    assert outcome("one") == ["computed"]
+    assert outcome("two") == ["computed"]
+    assert outcome("one") == ["reused"]
