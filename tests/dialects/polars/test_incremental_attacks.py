@@ -232,6 +232,18 @@ def test_a_part_that_fails_by_a_column_nobody_asks_for_is_left_out(files, name):
     grown(files, frames, query, ordered=False)
 
 
+@pytest.mark.parametrize("engine", ["streaming", "in-memory"])
+@pytest.mark.parametrize("kind", [pl.Datetime("us"), pl.Date, pl.Categorical, pl.String])
+def test_what_has_no_sum_fails_as_it_would(files, kind, engine):
+    values = pl.Series([1, 2, None]).cast(pl.String if kind in (pl.Categorical, pl.String) else pl.Int32).cast(kind)
+    beside = pl.col("k").filter(pl.col("k") > 1).mean()
+    for at in range(4):
+        files.come(pl.DataFrame({"k": [1, 2, at], "t": values}))
+        query = lambda: files.scan().group_by("k").agg(beside.alias("m"), pl.col("t").sum())
+        with pl.Config(engine_affinity=engine):
+            checked(query, ordered=False)
+
+
 # functions of groups that say nothing of a column they add
 
 

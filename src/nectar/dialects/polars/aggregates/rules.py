@@ -117,8 +117,10 @@ def _itself(method: str, **options: Any) -> _Rule:
 
 
 def _sum(whole: pl.Expr, of: Any, options: Any, states: States) -> Over:
-    known = "Decimal" in str(states.schema) or b"Decimal" in whole.meta.serialize()
-    kind = states.type_of(whole) if known else None
+    """Of what has no sum, such as times, engines give null, or fail, by what else stands in the plan."""
+    kind = states.type_of(whole)
+    if kind is None or not (kind.is_numeric() or kind == pl.Duration):
+        return Unmerged(f"sum of {kind or 'an unknown type'} cannot be merged")
     return states.of(whole, _decimal_sum(kind) if isinstance(kind, pl.Decimal) else by("sum"), is_sum=True)
 
 
