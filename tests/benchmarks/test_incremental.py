@@ -7,7 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from benchmarks.programs import clicks
+from tests.integration import tpch
 
 from benchmarks import incremental
 
@@ -46,6 +48,14 @@ def test_growth_is_measured_and_told(tmp_path):
     figures = run("--only=growth", f"--folder={tmp_path}")
     assert figures["growth_10_ms"] > 0
     assert figures["growth_10_identify_ms"] > 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_batches_of_orders_are_measured_and_told(tmp_path):
+    if not tpch.GENERATOR.exists():
+        pytest.skip("tpchgen-cli is not installed")
+    figures = run("--only=tpch", f"--folder={tmp_path}")
+    assert sum(name.endswith("_ratio") for name in figures) == 19
     assert list(tmp_path.iterdir()) == []
 
 
