@@ -1,13 +1,14 @@
 """What people declare about functions overrides refusals, and nothing else."""
 
 import functools
+import os
 import pickle
 import time
 
 import pytest
 
 import nectar
-from nectar.errors import UncacheableError
+from nectar.errors import UncacheableError, UserError
 
 
 def test_pure_lets_a_function_pass():
@@ -154,3 +155,34 @@ def test_a_wrapper_does_not_inherit_a_declaration():
         nectar.fingerprint(wrapper)
     with pytest.raises(UncacheableError, match=r"time\.time"):
         nectar.fingerprint(copied(wrapper))
+
+
+class Caller:
+    def __call__(self, x):
+        return x
+
+    def method(self, x):
+        return x
+
+
+@pytest.mark.parametrize("odd", [Caller(), Caller, len, os.path.join, functools.partial(len)], ids=repr)
+def test_dependencies_that_nobody_would_look_at_are_refused(odd):
+    with pytest.raises(UserError, match="functions and methods of your own"):
+        nectar.depends_on(odd, "one")
+
+
+@pytest.mark.parametrize("name", ["__call__", "method"])
+def test_dependencies_of_methods_count(name, monkeypatch):
+    def make(version):
+        class Own:
+            def __call__(self, x):
+                return x
+
+            def method(self, x):
+                return x
+
+        nectar.depends_on(getattr(Own, name), version)
+        return nectar.fingerprint(getattr(Own(), name))
+
+    assert make("one") != make("two")
+    assert make("one") == make("one")

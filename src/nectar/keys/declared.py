@@ -10,6 +10,10 @@ import types
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
+from nectar.errors import UserError
+from nectar.keys.origin import origin_of_function
+from nectar.model.origin import APPLICATION
+
 _F = TypeVar("_F")
 _METHODS: Final = (types.MethodType, classmethod, staticmethod)
 _MARK: Final = "__nectar__"
@@ -67,10 +71,24 @@ def pure(function: _F) -> _F:
 def depends_on(function: _F, *values: object) -> _F:
     """Declares what else the result of a function depends on; these values then count as captured ones do.
 
-    Whoever names the dependencies vouches that nothing else is missing, as with pure(). A second call adds more.
+    Whoever names the dependencies vouches that nothing else is missing, as with pure(). A second call adds more. It
+    takes functions and methods of the application: of others nobody would look at what was declared.
     """
-    _declare(_target(function), *values)
+    target = _target(function)
+    if type(target) is not types.FunctionType or origin_of_function(target) is not APPLICATION:
+        raise UserError(
+            f"depends_on is for functions and methods of your own, and not for {_told(function)}: declare it for the "
+            "function that calls it, or for the method that does the work, such as __call__"
+        )
+    _declare(target, *values)
     return function
+
+
+def _told(function: object) -> str:
+    """What somebody gave, in words."""
+    if isinstance(function, type):
+        return f"the class {function.__qualname__}"
+    return getattr(function, "__qualname__", None) or f"an object of the type {type(function).__qualname__}"
 
 
 def is_pure(function: object) -> bool:
