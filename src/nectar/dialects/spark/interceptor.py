@@ -76,8 +76,8 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
                 return None
             part.outcome = "computed"
             part.explain = lambda: "no result is known under its key"
-        if any(option.reattach_options.reattachable for option in request.request_options):
-            with self._lock:  # its answer may come in several streams
+        if _is_reattachable(request):  # its answer may come in several streams
+            with self._lock:
                 self._recorded[request.operation_id] = query
         return query
 
@@ -86,9 +86,10 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
         kind = plan.command.WhichOneof("command_type")
         if kind in ("register_function", "register_table_function"):
             self._registered.add(getattr(plan.command, kind).function_name.lower())
+        elif kind == "sql_command":
+            if b"function" in plan.command.SerializeToString().lower():
+                self._registered.add(ANY_NAME)
         elif kind is None or kind == "register_data_source":  # a compressed command may be any of them
-            self._registered.add(ANY_NAME)
-        elif kind == "sql_command" and b"function" in plan.command.SerializeToString().lower():
             self._registered.add(ANY_NAME)
 
     def _known(self, query: Query, request: Any) -> Iterator[Any] | None:
@@ -99,9 +100,10 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
         query.part.explain = None
         query.part.seconds = time.perf_counter() - begun
         query.session.totals.count(query.part)
-        with self._lock:
-            self._recorded.pop(request.operation_id, None)
-            self._answered.add(request.operation_id)
+        self._forget(request.operation_id)
+        if _is_reattachable(request):  # otherwise nobody asks to have it released
+            with self._lock:
+                self._answered.add(request.operation_id)
         return responses(table, request, self._client._server_session_id or "")
 
     # recording
@@ -189,6 +191,10 @@ class _Released:
     def result(self, timeout: float | None = None) -> Any:
         """The message."""
         return self._response
+
+
+def _is_reattachable(request: Any) -> bool:
+    return any(option.reattach_options.reattachable for option in request.request_options)
 
 
 def _name_of(details: Any) -> str:

@@ -13,7 +13,7 @@ from nectar.catalog.service import Catalog, Kept
 from nectar.dialects.spark.circumstances import circumstances_of, environment
 from nectar.dialects.spark.keying import Keyed, keyed
 from nectar.dialects.spark.results import Recording, is_whole
-from nectar.dialects.spark.servers import engine_at
+from nectar.dialects.spark.servers import engine_of
 from nectar.errors import NectarError, UserError
 from nectar.keys.outcome import outcome_of
 from nectar.keys.sources import functions_of
@@ -100,7 +100,7 @@ class Query:
 
 def query_of(session: Session, client: Any, root: Any, registered: frozenset[str], part: Part) -> Query:
     """The query of a plan as everything is now. Raises NectarError, with the reason, if it has to run as it is."""
-    engine = engine_at(client._builder.endpoint)
+    engine = engine_of(client)
     if isinstance(engine, str):
         raise UserError(engine)
     catalog = session.catalog

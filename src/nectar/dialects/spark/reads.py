@@ -93,9 +93,7 @@ def source_of(read: Any) -> Source:
 
 def _expect_understood(source: Any, options: dict[str, str]) -> None:
     if source.format.lower() not in _FORMATS:
-        raise UserError(
-            f"it reads {source.format or 'the default source of the server'}: only files are known by content"
-        )
+        raise UserError(f"it reads from {source.format or 'whatever the server reads by default'}, and not from files")
     if len(options) != len(source.options):
         raise UserError("options of a read differ by capital letters only")
     unknown = sorted(options.keys() - _OPTIONS)

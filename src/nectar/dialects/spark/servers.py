@@ -17,7 +17,7 @@ from typing import Any, Final
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """A server of this process. description: its version and what it was started with, as far as results depend on it."""
+    """A server of this process. description: its version, and the settings it was started with."""
 
     description: tuple[str, ...]
 
@@ -42,14 +42,22 @@ def install() -> None:
 def uninstall() -> None:
     """From now on servers start as without Nectar."""
     if _plain:
-        sys.modules["pysail.spark"].SparkConnectServer.start = _plain.pop()  # type: ignore[attr-defined]
+        sys.modules["pysail.spark"].SparkConnectServer.start = _plain.pop()
 
 
-def engine_at(host: str) -> Engine | str:
-    """The server of this process that listens at host:port; or why there is none whose programs are reused."""
+def engine_of(client: Any) -> Engine | str:
+    """The server of this process that a client talks to; or why there is none whose programs are reused."""
+    builder = client._builder
+    if type(builder).__module__ != "pyspark.sql.connect.client.core":
+        return "the program connects in a way of its own, and the server may see other files"
+    return _engine_at(builder.endpoint)
+
+
+def _engine_at(endpoint: str) -> Engine | str:
+    host, _, port = endpoint.replace("localhost", "127.0.0.1").rpartition(":")
     for server, (process, settings) in list(_started.items()):
         address = server.listening_address if server.running else None
-        if address is None or f"{address[0]}:{address[1]}" != host.replace("localhost", "127.0.0.1"):
+        if address is None or str(address[1]) != port or not _is_reached(address[0], host):
             continue
         if process != os.getpid():
             return "the server runs in another process, which may see other files"
@@ -57,7 +65,11 @@ def engine_at(host: str) -> Engine | str:
         if mode != "local":
             return f"Sail runs as a {mode}: whether all of it sees the same files is not known"
         return Engine(("sail", _version(), *settings))
-    return f"the server at {host} is not one of this process: it may see other files"
+    return f"the server at {endpoint} is not one of this process: it may see other files"
+
+
+def _is_reached(listening: str, host: str) -> bool:
+    return host == listening or (host == "127.0.0.1" and listening == "0.0.0.0")
 
 
 @cache

@@ -57,7 +57,9 @@ def _pieces(text: str) -> list[tuple[str, str]] | None:
 
 def _why_refused(kind: str, piece: str, following: str) -> str:
     if kind == "string":
-        return why_refused_string(piece[1:-1])
+        if following == "(":  # with some settings double quotes are around names
+            return f"{piece}( in a text is not understood"
+        return why_refused_string(piece[1:-1]) or (why_refused_column(piece[1:-1]) if piece[0] == '"' else "")
     if kind not in ("word", "quoted"):
         return ""
     word = piece.strip("`").lower()
