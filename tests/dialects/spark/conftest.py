@@ -39,8 +39,6 @@ def address(server):
 @pytest.fixture
 def new_session(address):
     """Makes a session with a client of its own."""
-    import atexit
-
     from pyspark.sql.connect.session import SparkSession
 
     made = []
@@ -51,8 +49,8 @@ def new_session(address):
 
     yield new
     for each in made:
-        atexit.unregister(each.client._on_exit)  # it would wait for a server that has gone by then
         each.client.close()
+    SparkSession._default_session = SparkSession._active_session.session = None
 
 
 @pytest.fixture

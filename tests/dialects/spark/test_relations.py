@@ -144,17 +144,23 @@ def lambda_plan(name, kind):
     if kind == "in a struct":
         inner = expressions_pb2.Expression.UnresolvedFunction(function_name="struct", arguments=[made])
         made = expressions_pb2.Expression(unresolved_function=inner)
+    alias = expressions_pb2.Expression.Alias(expr=made, name=["t"])
+    if kind == "new column":
+        return contents(relation(with_columns=relations_pb2.WithColumns(input=numbers(), aliases=[alias])))
     if kind != "bare":
-        made = expressions_pb2.Expression(alias=expressions_pb2.Expression.Alias(expr=made, name=["t"]))
+        made = expressions_pb2.Expression(alias=alias)
+    if kind == "aliased within":
+        outer = expressions_pb2.Expression.UnresolvedFunction(function_name="size", arguments=[made])
+        made = expressions_pb2.Expression(unresolved_function=outer)
     return contents(project(numbers(), made))
 
 
-@pytest.mark.parametrize("kind", ["filter", "aliased"])
+@pytest.mark.parametrize("kind", ["filter", "aliased", "new column"])
 def test_lambda_variables_are_renamed(kind):
     assert lambda_plan("x_0", kind) == lambda_plan("x_7", kind)
 
 
-@pytest.mark.parametrize("kind", ["bare", "in a struct"])
+@pytest.mark.parametrize("kind", ["bare", "in a struct", "aliased within"])
 def test_lambda_variables_keep_names_that_show_in_the_result(kind):
     assert lambda_plan("x_0", kind) != lambda_plan("x_7", kind)
 

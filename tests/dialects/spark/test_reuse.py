@@ -14,9 +14,9 @@ pytest.importorskip("pysail", reason="Sail is not installed: make test-sail")
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
+from tests.dialects.spark.conftest import write_day
 
 import nectar
-from tests.dialects.spark.conftest import write_day
 
 SOURCE = str(Path(nectar.__file__).parents[1])
 

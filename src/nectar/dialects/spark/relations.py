@@ -31,7 +31,7 @@ _STREAMING: Final = {
 }  # fmt: skip
 # Relations whose expressions name no column, so that a lambda variable in them does not show in the result.
 _NAMELESS: Final = frozenset({"filter", "sort", "join", "repartition_by_expression"})
-_SHOWS_PARTS: Final = frozenset({"struct"})  # names its fields after the expressions in it
+_SHOWS_PARTS: Final = frozenset({"struct", "arrays_zip"})  # name their fields after the expressions in them
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +133,11 @@ class _Reader:
         self._found = _Found(str(self._kind))
         self._variables: dict[str, int] = {}
         self._renames = self._kind in _NAMELESS
+        self._depth = 0  # of expressions around the one that is read
         self._special: dict[str, Callable[[Any], None]] = {
             "spark.connect.Relation": self._add_child,
             "spark.connect.Expression": self._add_expression,
+            "spark.connect.Expression.Alias": self._add_alias,
             "spark.connect.PythonUDF": self._add_python,
             "spark.connect.CommonInlineUserDefinedFunction": self._add_user_function,
             "spark.connect.Expression.UnresolvedNamedLambdaVariable": self._add_variable,
@@ -177,7 +179,7 @@ class _Reader:
         streaming = _STREAMING.get(name, ())
         self._put(b"(")
         for descriptor, value in message.ListFields():
-            if descriptor.name in streaming:
+            if descriptor.name in streaming and value:
                 self._refuse("it is a stream")
             if descriptor.name in without:
                 continue
@@ -226,10 +228,15 @@ class _Reader:
         if check is not None:
             check(content)
         self._put(joined("expression", kind))
-        renamed = self._renames
-        if kind == "alias" and not _names_its_parts(content):
-            self._renames = True
+        self._depth += kind != "alias"
         self._add_message(content)
+        self._depth -= kind != "alias"
+
+    def _add_alias(self, message: Any) -> None:
+        """An expression with a name; where it is a whole column, nothing of the expression shows in the result."""
+        renamed = self._renames
+        self._renames = renamed or (self._depth == 0 and not _names_its_parts(message))
+        self._add_fields(message)
         self._renames = renamed
 
     def _check_literal(self, literal: Any) -> None:
