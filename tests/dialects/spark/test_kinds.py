@@ -19,9 +19,9 @@ SOURCE = Path(pyspark.sql.connect.__path__[0])
 OTHERWISE_NAMED = {
     "approxcountdistinct", "arrow_udtf", "asc", "asc_nulls_first", "asc_nulls_last", "bitwisenot", "bitwise_not",
     "broadcast", "bucket", "call_function", "call_udf", "col", "column", "countdistinct", "count_distinct",
-    "create_map", "days", "desc", "desc_nulls_first", "desc_nulls_last", "expr", "hours", "listagg_distinct", "lit", "months",
-    "shiftleft", "shiftright", "shiftrightunsigned", "string_agg_distinct", "sumdistinct", "sum_distinct",
-    "timestamp_add", "timestamp_diff", "todegrees", "toradians", "udf", "udtf", "years",
+    "create_map", "days", "desc", "desc_nulls_first", "desc_nulls_last", "expr", "hours", "listagg_distinct",
+    "lit", "months", "shiftleft", "shiftright", "shiftrightunsigned", "string_agg_distinct", "sumdistinct",
+    "sum_distinct", "timestamp_add", "timestamp_diff", "todegrees", "toradians", "udf", "udtf", "years",
 }  # fmt: skip
 
 

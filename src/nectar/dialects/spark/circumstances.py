@@ -1,6 +1,6 @@
 """What besides a plan its result depends on: the engine, the settings of the session, the libraries functions run with.
 
-In: a client and the engine it talks to. Out: canonical bytes. Every setting that was made counts, but for a few that
+In: a client and the engine it talks to. Out: a digest. Every setting that was made counts, but for a few that
 only name things: which of them changes which result is for the engine to know.
 """
 
@@ -16,7 +16,7 @@ from pyspark.sql.connect.proto import base_pb2
 
 from nectar.dialects.spark.servers import Engine
 from nectar.keys.expansion import joined
-from nectar.keys.scheme import FRAME
+from nectar.keys.scheme import FRAME, digest_of
 
 _NAMES_ONLY: Final = frozenset({"spark.app.name", "spark.app.id", "spark.remote", "spark.master"})
 _LIBRARIES: Final = ("numpy", "pandas", "pyarrow")  # what the engine hands to Python functions is made with them
@@ -28,7 +28,8 @@ def circumstances_of(client: Any, engine: Engine) -> bytes:
     made = dict(client.config(operation).pairs)
     settings = [text for name in sorted(made.keys() - _NAMES_ONLY) for text in (name, str(made[name]))]
     zone = os.environ.get("TZ", "")
-    return FRAME + joined("spark", *_versions(), "engine", *engine.description, "settings", zone, *settings)
+    parts = joined(*_versions()), joined(*engine.description), joined(zone, *settings)
+    return digest_of(FRAME + joined("spark", *parts))
 
 
 @cache

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from nectar.dialects.spark.function_names import ANY_NAME
 from nectar.dialects.spark.functions import Pickled, is_still
@@ -20,6 +21,8 @@ from nectar.keys.expansion import joined
 from nectar.keys.scheme import digest_of
 from nectar.program.tree import ROW_WISE, Node, Program
 from nectar.store.inputs.identify import Identity, Inputs
+
+_UNSEEN: Final = "its files were not looked at, since another part is refused"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +89,8 @@ class _Keying:
         program = digest_of(self._frame + joined("program", step.content, *(node.program for node in nodes)))
         best = self._key(step, [node.keys[0] for node in nodes])
         last = self._key(step, [node.keys[-1] for node in nodes])
-        refusal = self._refusal(step) or next((node.refusal for node in nodes if node.refusal), "")
+        below_refused = sorted((node.refusal for node in nodes if node.refusal), key=lambda reason: reason == _UNSEEN)
+        refusal = self._refusal(step) or next(iter(below_refused), "")
         order = RELATIONS.get(step.kind, ROW_WISE)
         return Node(step.kind, below, program, tuple(dict.fromkeys((best, last))), order, refusal)
 
@@ -106,7 +110,7 @@ class _Keying:
     def _read(self, step: Step, *, look: bool) -> Node:
         order = RELATIONS["read"]
         if not look:
-            return Node("read", (), digest_of(b"unknown"), (digest_of(b"unknown"),), order, "not looked at")
+            return Node("read", (), digest_of(b"unknown"), (digest_of(b"unknown"),), order, _UNSEEN, is_input=True)
         try:
             if ANY_NAME in self._registered:
                 raise UserError("this session may have sources of its own under any name")

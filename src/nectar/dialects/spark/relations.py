@@ -117,7 +117,7 @@ def _step(at: int, found: list[_Found], places: dict[int, list[int]], last: int)
             one.refusals.append("it refers to a relation that is no part of it")
         # A reference to beside it, as a correlated subquery has it, tells where in the whole plan.
         where = ("below", inside) if inside else ("beside", everywhere)
-        content.append(joined("relation", where[0], *(str(place) for place in where[1])))
+        content.append(sized(joined("relation", where[0], *(str(place) for place in where[1]))))
     return Step(
         one.kind, tuple(last - place for place in one.below), b"".join(content), one.read,
         tuple(dict.fromkeys(one.refusals)), frozenset(one.calls), tuple(one.functions),

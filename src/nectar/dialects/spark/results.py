@@ -36,9 +36,10 @@ class Recording:
 
     def add(self, response: Any) -> None:
         """Takes up a response; one that came before, as after a broken connection, only once."""
-        if response.response_id in self._seen:
-            return
-        self._seen.add(response.response_id)
+        if response.response_id:
+            if response.response_id in self._seen:
+                return
+            self._seen.add(response.response_id)
         unknown = {descriptor.name for descriptor, _ in response.ListFields()} - _ABOUT_IT
         if unknown:
             self._give_up(f"the server answered with {min(unknown)}")
