@@ -130,3 +130,15 @@ def test_a_cast_of_now_is_refused(spark, enabled):
     with pytest.raises(Exception):
         spark.range(1).select(F.lit(" NOW ").cast("timestamp")).collect()
     assert "time of the run" in nectar.last_run().parts[-1].reason
+
+
+def test_a_column_of_a_certain_frame_may_have_the_name_of_a_function(spark, outcome):
+    made = rows(spark).withColumnRenamed("k", "user")
+    first, _, _ = outcome(made.select(made["user"]).collect)
+    assert outcome(made.select(made["user"]).collect)[:2] == (first, "reused")
+
+
+def test_such_a_column_that_is_not_there_is_no_function(spark):
+    made = rows(spark)
+    with pytest.raises(Exception, match="current_user"):
+        made.select(made["current_user"]).collect()

@@ -59,7 +59,7 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
     def _noticed(self, request: Any) -> Query | None:
         """The query of a request, if it is one whose result may be reused."""
         kind = request.plan.WhichOneof("op_type")
-        if kind != "root":
+        if kind != "root":  # Sail takes no compressed plans
             self._note_command(request.plan)
             return None
         session = current() if enabled else None

@@ -12,6 +12,7 @@ import struct
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final
 
 from nectar.dialects.spark import kinds
@@ -246,7 +247,10 @@ class _Reader:
     def _check_unresolved_attribute(self, attribute: Any) -> None:
         if attribute.is_metadata_column:
             self._refuse("it has a column of metadata")
-        self._refuse(why_refused_column(attribute.unparsed_identifier))
+        if not attribute.HasField("plan_id"):  # a column of a certain frame is there, or is an error
+            self._refuse(why_refused_column(attribute.unparsed_identifier))
+        elif attribute.unparsed_identifier.strip("`").startswith("_metadata"):
+            self._refuse("_metadata tells where files lie")
 
     def _check_unresolved_function(self, call: Any) -> None:
         if call.is_user_defined_function:
@@ -294,6 +298,7 @@ class _Reader:
         self._found.read = message
 
 
+@cache
 def _is_map(descriptor: Any) -> bool:
     kind = descriptor.message_type
     return bool(kind is not None and kind.GetOptions().map_entry)
