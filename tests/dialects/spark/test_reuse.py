@@ -18,6 +18,7 @@ from tests.dialects.spark.conftest import write_day
 
 import nectar
 
+OFFSET = 1
 SOURCE = str(Path(nectar.__file__).parents[1])
 
 
@@ -143,9 +144,40 @@ def test_a_file_changed_while_it_is_read_is_not_kept(spark, log, outcome):
 
     nectar.pure(slow)
     made = spark.read.parquet(str(log)).mapInPandas(slow, "page string, seconds long, day long")
-    _, _, kept = outcome(made.count)
-    _, what, _ = outcome(made.count)
-    assert what == "computed"
+    assert outcome(made.count)[1] == "computed"
+    kept = nectar.last_run().parts[-1].keeping
+    assert kept.startswith("not kept")
+    assert "rewritten" in kept
+
+
+def test_a_file_that_comes_while_it_is_read_is_noticed(spark, log, outcome):
+    def adding(batches):
+        write_day(log, 7)
+        yield from batches
+
+    nectar.pure(adding)
+    outcome(spark.read.parquet(str(log)).mapInPandas(adding, "page string, seconds long, day long").count)
+    assert "came or went" in nectar.last_run().parts[-1].keeping
+
+
+def test_a_function_that_changes_while_it_runs_is_noticed(spark, outcome, monkeypatch):
+    made = spark.range(2).select(F.udf(lambda n: n + OFFSET, "long")("id").alias("n"))
+    from nectar.dialects.spark import keying
+
+    monkeypatch.setattr(keying, "is_still", lambda function: False)
+    outcome(made.collect)
+    assert "a function changed" in nectar.last_run().parts[-1].keeping
+
+
+def test_whether_a_function_is_still_the_same_is_seen(spark, outcome, monkeypatch):
+    from nectar.dialects.spark import functions
+
+    made = F.udf(lambda n: n + OFFSET, "long")
+    outcome(spark.range(2).select(made("id")).collect)
+    pickled = list(functions._remembered.values())[-1]
+    assert functions.is_still(pickled)
+    monkeypatch.setattr(sys.modules[__name__], "OFFSET", 5)
+    assert not functions.is_still(pickled)
 
 
 def test_settings_of_the_session_count(spark, outcome):
