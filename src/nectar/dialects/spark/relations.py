@@ -133,8 +133,8 @@ class _Reader:
         self._relation = relation
         self._found = _Found(str(self._kind))
         self._variables: dict[str, int] = {}
-        self._renames = self._kind in _NAMELESS
         self._depth = 0  # of expressions around the one that is read
+        self._alias: Any = None  # the one that names the column that is read
         self._special: dict[str, Callable[[Any], None]] = {
             "spark.connect.Relation": self._add_child,
             "spark.connect.Expression": self._add_expression,
@@ -235,10 +235,10 @@ class _Reader:
 
     def _add_alias(self, message: Any) -> None:
         """An expression with a name; where it is a whole column, nothing of the expression shows in the result."""
-        renamed = self._renames
-        self._renames = renamed or (self._depth == 0 and not _names_its_parts(message))
+        around = self._alias
+        self._alias = message if self._depth == 0 else around
         self._add_fields(message)
-        self._renames = renamed
+        self._alias = around
 
     def _check_literal(self, literal: Any) -> None:
         for text in _strings_in(literal):
@@ -288,7 +288,7 @@ class _Reader:
     def _add_variable(self, message: Any) -> None:
         """A lambda variable; the client numbers them by process, and engines show the name where nothing else is."""
         name = ".".join(message.name_parts)
-        if self._renames:
+        if self._kind in _NAMELESS or (self._alias is not None and not _names_its_parts(self._alias)):
             number = self._variables.setdefault(name, len(self._variables))
             self._put(joined("variable", str(number)))
         else:
