@@ -2,6 +2,7 @@
 #
 #   make demo               a program is run, edited and run again; what is known is not computed again
 #   make test               the tests, on the default Python
+#   make test-sail          the tests of Spark programs, on Sail, in an environment of their own
 #   make check              ruff, mypy, import-linter, deptry
 #   make test-deep          the long tests too
 #   make test-all-pythons   the tests on every supported Python that is installed here
@@ -18,6 +19,8 @@ TOPICS := fingerprint store memo polars incremental derived service spark dask l
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DOCS_READY := $(VENV)/.ready-docs
+SAIL_VENV ?= .venv-sail
+SAIL_READY := $(SAIL_VENV)/.ready
 BENCHES := $(foreach topic,$(TOPICS),$(if $(wildcard benchmarks/$(topic).py),bench-$(topic)))
 
 # uv is used where it is already there; it is never installed. Of pip only errors are shown.
@@ -26,7 +29,7 @@ install = if command -v uv >/dev/null 2>&1; \
 	else $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt $(1); fi
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-deep test-all-pythons check format bench docs clean
+.PHONY: help venv demo test test-sail test-deep test-all-pythons check format bench docs clean
 .DELETE_ON_ERROR:
 
 help:
@@ -47,11 +50,23 @@ $(DOCS_READY): $(READY)
 	@$(call install,-e '.[docs]')
 	@touch $@
 
+# Sail wants older versions of pandas and PyArrow than the rest is tested with, so constraints.txt is not for it.
+$(SAIL_READY): pyproject.toml
+	@echo "Setting up $(SAIL_VENV) (once; a few minutes at most)"
+	@test -x $(SAIL_VENV)/bin/python || $(PYTHON) -m venv $(SAIL_VENV)
+	@if command -v uv >/dev/null 2>&1; \
+		then uv pip install --quiet --python $(SAIL_VENV)/bin/python -e '.[sail]' pytest hypothesis; \
+		else $(SAIL_VENV)/bin/python -m pip install -qq --disable-pip-version-check -e '.[sail]' pytest hypothesis; fi
+	@touch $@
+
 demo: $(READY)
 	@$(BIN)/nectar demo
 
 test: $(READY)
 	$(BIN)/python -m pytest -n $(JOBS)
+
+test-sail: $(SAIL_READY)
+	$(SAIL_VENV)/bin/python -m pytest tests/dialects/spark
 
 test-deep: $(READY)
 	NECTAR_TEST_PROFILE=deep $(BIN)/python -m pytest -n $(JOBS) -m ""
@@ -93,5 +108,5 @@ docs: $(DOCS_READY)
 	$(BIN)/zensical build --clean --config-file mkdocs.yml
 
 clean:
-	rm -rf .venv .venv-3.* .cache site dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-3.* .venv-sail .cache site dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -143,7 +143,10 @@ _block: ContextVar[Session | None] = ContextVar("nectar_session", default=None)
 _blocks: Final[list[Session]] = []  # of all threads, for threads that a block has started
 _last: RunReport = RunReport()
 # Modules of dialects that hook into an engine with install() and uninstall(), by the library they need.
-_DIALECTS: Final[dict[str, str]] = {"polars": "nectar.dialects.polars.api"}
+_DIALECTS: Final[dict[str, str]] = {
+    "polars": "nectar.dialects.polars.api",
+    "pyspark.sql.connect.client.core": "nectar.dialects.spark.api",
+}
 
 
 def current() -> Session | None:

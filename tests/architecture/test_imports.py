@@ -10,7 +10,8 @@ import nectar
 
 ROOT = Path(nectar.__file__).parent
 HEAVY = ("numpy", "pandas", "polars", "pyarrow")
-LAZY = (*HEAVY, "click", "importlib.metadata")
+ENGINES = ("polars", "spark")
+LAZY = (*HEAVY, "pyspark", "pysail", "grpc", "click", "importlib.metadata")
 
 
 def module_name(path: Path) -> str:
@@ -21,7 +22,7 @@ def module_name(path: Path) -> str:
 def belongs_to_a_library(name: str) -> bool:
     """Encoders of a library's values, and the dialect of an engine: loaded only where the library is."""
     if name.startswith("nectar.dialects."):
-        return name.split(".")[2] in HEAVY
+        return name.split(".")[2] in ENGINES
     return name.startswith("nectar.keys.values.") and any(
         name.rpartition(".")[2].startswith(library) for library in (*HEAVY, "arrow")
     )

@@ -38,6 +38,8 @@ def test_layers_hold(copy):
         ("keys/scheme.py", "import polars"),
         ("keys/scheme.py", "import click"),
         ("cli/app.py", "import numpy"),
+        ("session.py", "import pyspark"),
+        ("dialects/polars/plan.py", "import pyspark"),
     ],
 )
 def test_import_in_the_wrong_direction_is_found(copy, file, line):

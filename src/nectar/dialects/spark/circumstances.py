@@ -1,0 +1,48 @@
+"""What besides a plan its result depends on: the engine, the settings of the session, the libraries functions run with.
+
+In: a client and the engine it talks to. Out: a digest. Every setting that was made counts, but for a few that
+only name things: which of them changes which result is for the engine to know.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+from functools import cache
+from typing import Any, Final
+
+from pyspark.sql.connect.proto import base_pb2
+
+from nectar.dialects.spark.servers import Engine
+from nectar.keys.expansion import joined
+from nectar.keys.scheme import FRAME, digest_of
+
+_NAMES_ONLY: Final = frozenset({"spark.app.name", "spark.app.id", "spark.remote", "spark.master"})
+_LIBRARIES: Final = ("numpy", "pandas", "pyarrow")  # what the engine hands to Python functions is made with them
+
+
+def circumstances_of(client: Any, engine: Engine) -> bytes:
+    """What results of this session depend on, as it is now. The server is asked for its settings each time."""
+    operation = base_pb2.ConfigRequest.Operation(get_all=base_pb2.ConfigRequest.GetAll())
+    made = dict(client.config(operation).pairs)
+    settings = [text for name in sorted(made.keys() - _NAMES_ONLY) for text in (name, str(made[name]))]
+    zone = os.environ.get("TZ", "")
+    parts = joined(*_versions()), joined(*engine.description), joined(zone, *settings)
+    return digest_of(FRAME + joined("spark", *parts))
+
+
+@cache
+def _versions() -> tuple[str, ...]:
+    found = [platform.python_version()]
+    for name in ("pyspark-client", "pyspark", *_LIBRARIES):
+        try:
+            found.append(f"{name} {importlib.metadata.version(name)}")
+        except importlib.metadata.PackageNotFoundError:
+            found.append(f"no {name}")
+    return tuple(found)
+
+
+def environment() -> str:
+    """The versions that a result was made with, for people."""
+    return ", ".join(("python " + _versions()[0], *(each for each in _versions()[1:] if not each.startswith("no "))))

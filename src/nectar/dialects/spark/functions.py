@@ -1,0 +1,98 @@
+"""Python functions in plans: remembered when the client pickles them, fingerprinted as the objects they are.
+
+The plan holds a function as pickled bytes, which differ between processes; the client knows the object. Law: what is
+remembered of pickled bytes is what the function computed at the moment it was pickled, or nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyspark.sql.connect.expressions import PythonUDF
+
+from nectar.errors import NectarError
+from nectar.keys.outcome import outcome_of
+from nectar.keys.scheme import digest_of
+
+_log: Final = logging.getLogger("nectar.spark")
+_MOST: Final = 1024  # functions; a plan is made anew for each action, so the latest are enough
+_SIDE_EFFECTS: Final = ("DataFrame.foreach.<locals>", "DataFrame.foreachPartition.<locals>")
+
+
+@dataclass(frozen=True, slots=True)
+class Pickled:
+    """A function that a plan holds. digest: what it computes. refusal: why its results are not reused."""
+
+    function: Any
+    digest: bytes
+    refusal: str = ""
+
+
+_lock: Final = threading.Lock()
+_remembered: Final[OrderedDict[bytes, Pickled]] = OrderedDict()
+_plain_to_plan: Final = PythonUDF.to_plan
+
+
+def install() -> None:
+    """From now on functions are remembered when they are pickled."""
+    PythonUDF.to_plan = _to_plan
+
+
+def uninstall() -> None:
+    """From now on functions are pickled as without Nectar."""
+    PythonUDF.to_plan = _plain_to_plan
+
+
+def known_as(command: bytes) -> Pickled | None:
+    """What is remembered of pickled bytes."""
+    with _lock:
+        return _remembered.get(digest_of(command))
+
+
+def is_still(pickled: Pickled) -> bool:
+    """Whether a function computes what it computed when it was pickled."""
+    return _described(pickled.function) == pickled
+
+
+def _to_plan(self: Any, session: Any) -> Any:
+    before = _described_or_none(self._func)
+    expression = _plain_to_plan(self, session)
+    # Once more: another thread may have changed what the function captured while it was pickled.
+    if before is not None and _described_or_none(self._func) == before:
+        _remember(expression.command, before)
+    return expression
+
+
+def _remember(command: bytes, pickled: Pickled) -> None:
+    key = digest_of(command)
+    with _lock:
+        _remembered[key] = pickled
+        _remembered.move_to_end(key)
+        while len(_remembered) > _MOST:
+            _remembered.popitem(last=False)
+
+
+def _described_or_none(function: Any) -> Pickled | None:
+    try:
+        return _described(function)
+    except Exception:  # a mistake in Nectar must not stop the program
+        _log.debug("a function is not known", exc_info=True)
+        return None
+
+
+def _described(function: Any) -> Pickled:
+    name = str(getattr(function, "__qualname__", type(function).__qualname__))
+    if name.startswith(_SIDE_EFFECTS):
+        return Pickled(function, b"", "foreach is run for what it does, and not for a result")
+    try:
+        outcome = outcome_of(function)
+    except NectarError as error:
+        return Pickled(function, b"", f"{name}: {error}")
+    if outcome.walk.inputs:
+        return Pickled(function, b"", f"{name} reads files that it declares, which plans of Spark cannot hold yet")
+    refusals = "; ".join(dict.fromkeys(str(each) for each in outcome.refusals))
+    return Pickled(function, outcome.digest, f"{name}: {refusals}" if refusals else "")

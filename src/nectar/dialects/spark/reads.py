@@ -1,0 +1,150 @@
+"""Reads of files: what a read does, and which files it may see.
+
+In: the message of a read. Out: a Source: canonical bytes of format, schema and options, and the files below each path.
+Law: the files are all that any engine could read for these paths, hidden ones and those in folders below included; one
+that an engine leaves out costs a miss when it changes, one that we left out would cost the truth. For a pattern these
+are all files below the folder that it begins with.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from nectar.errors import InputFailure, UserError
+from nectar.keys.expansion import joined
+from nectar.store.inputs import failures
+
+_FORMATS: Final = frozenset({"parquet", "csv", "json", "text"})
+_OPTIONS: Final = frozenset({
+    "path", "header", "sep", "delimiter", "quote", "escape", "inferschema", "nullvalue", "emptyvalue", "nanvalue",
+    "positiveinf", "negativeinf", "dateformat", "timestampformat", "timestampntzformat", "encoding", "charset",
+    "multiline", "mode", "linesep", "comment", "ignoreleadingwhitespace", "ignoretrailingwhitespace", "mergeschema",
+    "wholetext", "locale", "compression", "enforceschema", "primitivesasstring", "prefersdecimal", "allowcomments",
+    "allowunquotedfieldnames", "allowsinglequotes", "maxcolumns", "maxcharspercolumn", "chartoescapequoteescaping",
+    "columnnameofcorruptrecord", "dropfieldifallnull", "recursivefilelookup", "pathglobfilter",
+})  # fmt: skip
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_MAGIC: Final = re.compile(r"[*?\[{\\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Files below a path. root: where it was looked. shown: what of the path the engine may show or use. files: all."""
+
+    root: str
+    shown: str
+    files: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the files are called below the root: partitions are made of it, and the order of files."""
+        return tuple(os.path.relpath(file, self.root) for file in self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a read reads. content: format, schema, options. listings: one for each path."""
+
+    content: bytes
+    text: str
+    listings: tuple[Listing, ...]
+
+    @property
+    def files(self) -> list[str]:
+        """All files, in the order of paths."""
+        return [file for listing in self.listings for file in listing.files]
+
+    @property
+    def layout(self) -> bytes:
+        """How files are called and which path each belongs to; what is in them is added by whoever makes keys."""
+        parts = (joined("path", listing.shown, *listing.names) for listing in self.listings)
+        return joined("layout", *parts)
+
+    def is_same_now(self) -> bool:
+        """Whether no file came or went since this was made."""
+        try:
+            return all(_listing_of(each.root, each.shown) == each for each in self.listings)
+        except InputFailure:
+            return False
+
+
+def source_of(read: Any) -> Source:
+    """What a read reads now. Raises UserError if that cannot be told, InputFailure if files cannot be listed."""
+    if read.is_streaming:
+        raise UserError("it is a stream")
+    if read.WhichOneof("read_type") != "data_source":
+        raise UserError(f"it reads the table or view {read.named_table.unparsed_identifier}, which is not followed")
+    source = read.data_source
+    options = {name.lower(): value for name, value in source.options.items()}
+    _expect_understood(source, options)
+    paths = [*source.paths, *([options["path"]] if "path" in options else [])]
+    if not paths:
+        raise UserError("it reads no files")
+    listings = tuple(_listed(path) for path in paths)
+    others = [text for name in sorted(options.keys() - {"path"}) for text in (name, options[name])]
+    schema = ("schema", source.schema) if source.HasField("schema") else ("inferred",)
+    content = joined("files", source.format.lower(), *schema, *others)
+    return Source(content, f"{source.format} {', '.join(paths)}", listings)
+
+
+def _expect_understood(source: Any, options: dict[str, str]) -> None:
+    if source.format.lower() not in _FORMATS:
+        raise UserError(f"it reads from {source.format or 'whatever the server reads by default'}, and not from files")
+    if len(options) != len(source.options):
+        raise UserError("options of a read differ by capital letters only")
+    unknown = sorted(options.keys() - _OPTIONS)
+    if unknown:
+        raise UserError(f"the option {unknown[0]} of a read is not known")
+    if source.predicates or source.source_name:
+        raise UserError("it reads more than files")
+
+
+def _listed(path: str) -> Listing:
+    plain = path
+    for prefix in ("file://", "file:"):
+        if path.startswith(prefix):
+            plain = path[len(prefix) :]
+            if not plain.startswith("/"):
+                raise UserError(f"{path} names another machine, or no file")
+            break
+    if _SCHEME.match(plain) or "%" in plain or plain.startswith("~"):
+        raise UserError(f"{path} is no plain path of this machine")
+    magic = _MAGIC.search(plain)
+    if magic is None:
+        return _listing_of(os.path.abspath(plain), _shown(os.path.abspath(plain)))
+    folder, _, _ = plain[: magic.start()].rpartition("/")
+    root = os.path.abspath(folder or ("/" if plain.startswith("/") else "."))
+    return _listing_of(root, f"{_shown(root)}\0{plain[len(folder) :]}")
+
+
+def _shown(path: str) -> str:
+    """What of a path may be part of the result: partitions are written in it as name=value."""
+    return path if "=" in path else ""
+
+
+def _listing_of(root: str, shown: str) -> Listing:
+    if os.path.isdir(root):
+        return Listing(root, shown, tuple(sorted(_below(root))))
+    if os.path.isfile(root):
+        return Listing(root, shown, (root,))
+    raise failures.missing(root)
+
+
+def _below(root: str) -> Iterable[str]:
+    """All files below a folder, links followed; a folder within itself is a failure, as it is for engines."""
+    folders = [(root, frozenset({os.path.realpath(root)}))]
+    while folders:
+        folder, above = folders.pop()
+        with failures.telling(folder), os.scandir(folder) as entries:
+            for entry in list(entries):
+                if entry.is_dir():
+                    place = os.path.realpath(entry.path)
+                    if place in above:
+                        raise InputFailure(f"{entry.path} leads back to a folder it lies in: remove the link")
+                    folders.append((entry.path, above | {place}))
+                else:
+                    yield entry.path

@@ -1,0 +1,91 @@
+"""A Sail server for all tests, and for each test a client of its own with an empty store."""
+
+import pytest
+
+import nectar
+from nectar import session
+
+
+@pytest.fixture
+def home(tmp_path):
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def enabled(home, monkeypatch):
+    """Nectar is on, with an empty store."""
+    monkeypatch.setattr(session, "_chosen", None)
+    monkeypatch.setattr(session, "_disabled", False)
+    nectar.enable(home=home, reserve=0)
+    yield session.current()
+    nectar.disable()
+
+
+@pytest.fixture(scope="session")
+def server():
+    from pysail.spark import SparkConnectServer
+
+    started = SparkConnectServer()
+    started.start(background=True)
+    return started
+
+
+@pytest.fixture
+def address(server):
+    host, port = server.listening_address
+    return f"sc://{host}:{port}"
+
+
+@pytest.fixture
+def new_session(address):
+    """Makes a session with a client of its own."""
+    from pyspark.sql.connect.session import SparkSession
+
+    made = []
+
+    def new():
+        made.append(SparkSession.builder.remote(address).create())
+        return made[-1]
+
+    yield new
+    for each in made:
+        each.client.close()
+    SparkSession._default_session = SparkSession._active_session.session = None
+
+
+@pytest.fixture
+def spark(enabled, new_session):
+    return new_session()
+
+
+@pytest.fixture
+def outcome(enabled):
+    """Runs an action and tells what became of it: its value, the outcome, and why."""
+
+    def run(action):
+        value = action()
+        part = nectar.last_run().parts[-1]
+        enabled.settle()
+        return value, part.outcome, part.reason or part.keeping
+
+    return run
+
+
+@pytest.fixture
+def log(tmp_path):
+    """A folder with two days of clicks."""
+    folder = tmp_path / "clicks"
+    folder.mkdir()
+    for day in (1, 2):
+        write_day(folder, day)
+    return folder
+
+
+def write_day(folder, day, times=1):
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    rows = {
+        "page": ["a", "b", "c"] * 40, "seconds": [times * each for each in range(day, 120 + day)], "day": [day] * 120
+    }  # fmt: skip
+    pa.parquet.write_table(pa.table(rows), folder / f"day-{day}.parquet")

@@ -1,0 +1,144 @@
+"""Python functions in plans: by what they compute, of every kind; and those that are refused."""
+
+import random
+import time
+
+import pytest
+
+pytest.importorskip("pyspark.sql.connect.session", reason="Spark is not installed: make test-sail")
+pytest.importorskip("pysail", reason="Sail is not installed: make test-sail")
+
+from pyspark.sql import functions as F
+
+FACTOR = 2
+
+
+def twice(n):
+    return FACTOR * n
+
+
+def numbers(spark):
+    return spark.range(6).withColumn("k", F.col("id") % 2)
+
+
+def per_group(frame):
+    return frame.assign(id=frame["id"] * FACTOR)
+
+
+def per_batch(batches):
+    for batch in batches:
+        yield batch.assign(id=batch["id"] * FACTOR)
+
+
+def per_arrow(batches):
+    yield from batches
+
+
+def both(left, right):
+    return left.assign(id=left["id"] * FACTOR + len(right))
+
+
+KINDS = {
+    "udf": lambda df: df.select(F.udf(twice, "long")("id")),
+    "pandas_udf": lambda df: df.select(F.pandas_udf(twice, "long")("id")),
+    "mapInPandas": lambda df: df.mapInPandas(per_batch, "id long, k long"),
+    "mapInArrow": lambda df: df.mapInArrow(per_arrow, "id long, k long"),
+    "applyInPandas": lambda df: df.groupBy("k").applyInPandas(per_group, "id long, k long"),
+    "cogroup": lambda df: df.groupBy("k").cogroup(df.groupBy("k")).applyInPandas(both, "id long, k long"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_function_is_reused(spark, outcome, kind):
+    first, what, _ = outcome(lambda: sorted(KINDS[kind](numbers(spark)).collect()))
+    assert what == "computed"
+    again, what, why = outcome(lambda: sorted(KINDS[kind](numbers(spark)).collect()))
+    assert (again, what) == (first, "reused"), why
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "mapInArrow"])
+def test_what_a_function_captures_counts(spark, outcome, kind, monkeypatch):
+    first, _, _ = outcome(lambda: sorted(KINDS[kind](numbers(spark)).collect()))
+    monkeypatch.setattr(__import__("sys").modules[__name__], "FACTOR", 5)
+    changed, what, _ = outcome(lambda: sorted(KINDS[kind](numbers(spark)).collect()))
+    assert what == "computed"
+    assert changed != first
+
+
+def test_the_same_function_under_another_name_is_another_column(spark, outcome):
+    def one(n):
+        return n + 1
+
+    def two(n):
+        return n + 1
+
+    assert outcome(lambda: spark.range(2).select(F.udf(one, "long")("id")).columns)[0] == ["one(id)"]
+    outcome(lambda: spark.range(2).select(F.udf(one, "long")("id")).collect())
+    rows, what, _ = outcome(lambda: spark.range(2).select(F.udf(two, "long")("id")).collect())
+    assert what == "computed"
+    assert rows[0].__fields__ == ["two(id)"]
+
+
+def test_the_type_of_a_result_counts(spark, outcome):
+    made = [spark.range(2).select(F.udf(twice, kind)("id").alias("n")) for kind in ("long", "double", "string")]
+    assert [outcome(each.collect)[1] for each in made] == ["computed"] * 3
+
+
+def clock(n):
+    return n + time.time()
+
+
+def chance(n):
+    return n + random.random()
+
+
+@pytest.mark.parametrize(("function", "reason"), [(clock, "clock"), (chance, "random")])
+def test_functions_that_are_not_their_arguments_are_refused(spark, outcome, function, reason):
+    _, what, why = outcome(spark.range(2).select(F.udf(function, "double")("id")).collect)
+    assert what == "uncacheable"
+    assert reason in why
+
+
+def test_a_function_declared_nondeterministic_is_refused(spark, outcome):
+    _, what, why = outcome(spark.range(2).select(F.udf(twice, "long").asNondeterministic()("id")).collect)
+    assert what == "uncacheable"
+    assert "nondeterministic" in why
+
+
+def test_foreach_is_done_each_time(spark, outcome):
+    for _ in range(2):
+        _, what, why = outcome(lambda: spark.range(2).foreachPartition(lambda rows: None))
+        assert what == "uncacheable"
+        assert "foreach" in why
+
+
+def test_registered_functions_are_refused_also_under_the_name_of_another(spark, outcome):
+    letters = spark.createDataFrame([("a",)], ["t"])
+    made = letters.select(F.upper("t").alias("u"))
+    assert outcome(made.collect)[0][0].u == "A"
+    spark.udf.register("upper", lambda text: "mine")
+    rows, what, why = outcome(made.collect)
+    assert (rows[0].u, what) == ("mine", "uncacheable")
+    assert "registered" in why
+    assert outcome(letters.filter("upper(t) = 'mine'").count)[:2] == (1, "uncacheable")
+
+
+def test_functions_registered_while_nectar_is_off_are_known_when_it_is_back(spark, enabled, home):
+    import nectar
+
+    made = spark.createDataFrame([("a",)], ["t"]).select(F.upper("t").alias("u"))
+    assert made.collect()[0].u == "A"
+    nectar.disable()
+    spark.udf.register("upper", lambda text: "mine")
+    nectar.enable(home=home, reserve=0)
+    assert made.collect()[0].u == "mine"
+    assert nectar.last_run().parts[-1].outcome == "uncacheable"
+
+
+def test_a_function_that_nobody_saw_is_refused(spark, outcome):
+    from nectar.dialects.spark import functions
+
+    functions.uninstall()
+    _, what, why = outcome(spark.range(2).select(F.udf(lambda n: n + 41, "long")("id")).collect)
+    assert what == "uncacheable"
+    assert "not seen" in why

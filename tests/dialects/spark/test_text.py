@@ -1,0 +1,64 @@
+import pytest
+
+pytest.importorskip("pyspark", reason="Spark is not installed: make test-sail")
+
+from nectar.dialects.spark.text import calls_in
+
+
+@pytest.mark.parametrize(
+    ("text", "called"),
+    [
+        ("n > 1", set()),
+        ("upper(name) = 'A' and (n + 1) % 2 = 0", {"upper", "and"}),
+        ("cast(n as decimal(10, 2))", {"cast", "decimal"}),
+        ("case when n in (1, 2) then 'x' else 'it is now' end", {"in"}),
+        ("`odd (name` = 1", set()),
+        ("transform(list, x -> x + 1) as t", {"transform"}),
+        ("sum(n) over (partition by k)", {"sum", "over"}),
+        ("n::int", set()),
+    ],
+)
+def test_calls_are_found(text, called):
+    assert calls_in(text) == called
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "rand() > 0.5",
+        "RAND ( ) > 0.5",
+        "`rand`() > 0.5",
+        "n > 1 or uuid() = 'x'",
+        '"rand"() > 0.5',
+        'n = "current_user"',
+        "current_date > d",
+        "user = 'me'",
+        "to_timestamp('now') > t",
+        "t > ' Today '",
+        "mine(n)",
+        "main.default.f(n)",
+        "n = (select max(n) from other)",
+        "exists (select 1)",
+        "n > ${limit}",
+        "n > :limit",
+        "n > ?",
+        "n > @limit",
+        "n /* rand() */ > 1",
+        "n > 1 -- rand()",
+        r"name = 'it\'s' or rand() > 0.5 or name = ''",
+        "name = 'open",
+        "timestamp'now' < t",
+        "date 'today' < t",
+        "r'x' = name",
+        "identifier('rand')()",
+        "_metadata.file_path = 'x'",
+        "unix_timestamp() > t",
+        "näme > 1",
+    ],
+)
+def test_what_is_not_certain_is_refused(text):
+    assert isinstance(calls_in(text), str)
+
+
+def test_two_quotes_hide_no_call():
+    assert isinstance(calls_in("name = 'it''s' or rand() > 0.5"), str)
