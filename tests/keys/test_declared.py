@@ -165,7 +165,11 @@ class Caller:
         return x
 
 
-@pytest.mark.parametrize("odd", [Caller(), Caller, len, os.path.join, functools.partial(len)], ids=repr)
+@pytest.mark.parametrize(
+    "odd",
+    [Caller(), Caller, len, os.path.join, functools.partial(len)],
+    ids=["object", "class", "builtin", "library", "partial"],
+)
 def test_dependencies_that_nobody_would_look_at_are_refused(odd):
     with pytest.raises(UserError, match="functions and methods of your own"):
         nectar.depends_on(odd, "one")
