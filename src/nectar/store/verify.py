@@ -106,10 +106,10 @@ class Verifier:
     def submit(self, entry: Entry) -> bool:
         """The entry will be verified, unless too many wait already; whether it will."""
         with self._changed:
-            if self._closed or len(self._waiting) >= self._limit:
-                return False
             if entry.location in self._busy:
                 return True
+            if self._closed or len(self._waiting) >= self._limit:
+                return False
             self._busy.add(entry.location)
             self._waiting.append(entry)
             if self._thread is None:
