@@ -476,3 +476,19 @@ def test_every_policy_keeps_the_budget(tmp_path, clock, policy):
         clock.move(1)
         assert catalog.usage().total <= 20_000
     catalog.close()
+
+
+def test_a_result_that_is_waited_for_goes_last(tmp_path, clock):
+    """Whoever has a result made again gets to read it, small ones in the index included."""
+    catalog = opened(tmp_path / "home", clock, budget="100 kB", inline=4096)
+    wanted = key(1000)
+    with catalog.holding(wanted):
+        keep(catalog, 1000, seconds=0.001)
+        for number in range(50):
+            keep(catalog, number, 5_000, seconds=100.0)
+            assert wanted in catalog.index.lookup([wanted]), number
+    for number in range(50, 100):
+        keep(catalog, number, 5_000, seconds=100.0)
+    assert wanted not in catalog.index.lookup([wanted])  # it is worth least
+    assert catalog.index.usage(clock.now()).total <= 100_000
+    catalog.close()

@@ -12,8 +12,8 @@ import os
 import socket
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
@@ -34,7 +34,6 @@ from nectar.store.store import Store
 
 _log: Final = logging.getLogger("nectar.catalog")
 _WRITING: Final = 3600.0  # seconds a writer has: what takes longer is not kept
-_SETTLING: Final = 60.0  # seconds that making room for a new result may take
 _ATTEMPTS: Final = 3  # to announce a result: others may take the room that was made for it
 _MOST_LENGTHS: Final = 4096  # of one input: a log that is read every hour is known for half a year
 _MANIFEST: Final = 1024  # bytes; what an inline result takes besides its content
@@ -239,14 +238,29 @@ class Catalog:
         """
         try:
             if self.collector.needed().pressing:
-                leases = self.lease([entry], _SETTLING)
-                try:
+                with self.holding(entry.key):
                     self.collector.enforce()
-                finally:
-                    self.index.drop_leases([lease.token for lease in leases])
-                self.collector.enforce()
         except EnvironmentFailure as failure:
             _log.warning("the budget of the store could not be kept: %s", failure)
+
+    @contextmanager
+    def holding(self, key: bytes) -> Iterator[None]:
+        """While this lasts, the result of a key is not evicted to make room, be it there or still to come.
+
+        Whoever has it made again reads it in here; then it goes as others do.
+        """
+        if self.read_only:
+            yield
+            return
+        lease = Lease(uuid.uuid4().hex, self.store.new_location(key), self.holder, self.clock.now() + _WRITING)
+        self.index.announce(lease, None, self.clock.now())
+        try:
+            yield
+        finally:
+            with suppress(EnvironmentFailure):  # then it ends by itself
+                self.index.drop_leases([lease.token])
+                if self.collector.needed().pressing:
+                    self.collector.enforce()
 
     def _keep(self, known: _Origin, value: Any, table: bool) -> Kept | NotKept:
         size = estimate(value)

@@ -108,8 +108,13 @@ def close_all() -> None:
 def result_of(catalog: Catalog, key: bytes, label: str) -> Result:
     """The result of a key, whole; made again first if it was deleted."""
     for _ in range(_ATTEMPTS):
-        entry = catalog.index.lookup([key]).get(key) or made_again(catalog, key, label)
-        opened = catalog.open(entry)
+        entry = catalog.index.lookup([key]).get(key)
+        if entry is not None:
+            opened = catalog.open(entry)
+        else:
+            with catalog.holding(key):
+                entry = made_again(catalog, key, label)
+                opened = catalog.open(entry)
         if isinstance(opened, Result):
             break
     else:

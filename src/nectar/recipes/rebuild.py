@@ -91,10 +91,11 @@ def rebuilt(catalog: Catalog, key: bytes, settings: Settings, *, allow_environme
 
     def run() -> Rebuilt:
         for _ in range(_ATTEMPTS):
-            answer = _in_fresh_process(recipe, key, settings, allow_environment_change)
-            if answer.reasons:
-                raise RebuildError(what, answer.reasons)
-            made = catalog.index.lookup([key]).get(key)
+            with catalog.holding(key):
+                answer = _in_fresh_process(recipe, key, settings, allow_environment_change)
+                if answer.reasons:
+                    raise RebuildError(what, answer.reasons)
+                made = catalog.index.lookup([key]).get(key)
             if made is not None:
                 return Rebuilt(made, True, answer.difference, answer.expected, answer.changes, answer.seconds)
         raise RebuildError(what, ["it was deleted again each time: the budget may be too small"])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 
 import polars as pl
@@ -88,10 +88,11 @@ class _Run:
             polars_plans.elsewhere.add(os.path.join(self.recipe.environment.engine_folder, ""))
         query = looked_up(self.session, self.catalog, self._proven(bool(changes)))
         try:
-            other_inputs = _rebuild_inputs(query, self.allow)
-            begun = time.perf_counter()
-            frame = self._computed(query)
-            seconds = time.perf_counter() - begun
+            with ExitStack() as until_read:
+                other_inputs = _rebuild_inputs(query, self.allow, until_read)
+                begun = time.perf_counter()
+                frame = self._computed(query)
+                seconds = time.perf_counter() - begun
             told, expected = self._compared(query, frame, bool(changes))
             self._keep(query, frame, seconds)
         finally:
@@ -231,10 +232,10 @@ def _is(now: Identity, file: InputFile) -> bool:
     return not set(now.names).isdisjoint(file.names)
 
 
-def _rebuild_inputs(query: Query, allow: bool) -> list[str]:
+def _rebuild_inputs(query: Query, allow: bool, held: ExitStack) -> list[str]:
     """Deleted results of other programs that the query will read are there again; those that differ are told.
 
-    Raises with everything that is in the way of any of them.
+    held: they stay until it is closed. Raises with everything that is in the way of any of them.
     """
     program, reasons, told = query.keyed.program, list[str](), list[str]()
     for node in program.below(program.root, query.known):
@@ -244,6 +245,7 @@ def _rebuild_inputs(query: Query, allow: bool) -> list[str]:
         try:
             catalog = catalog_knowing(reader.key, reader.place)
             settings = catalog.settings or query.session.settings
+            held.enter_context(catalog.holding(reader.key))
             done = rebuilt(catalog, reader.key, settings, allow_environment_change=allow)
             if done.difference and not done.expected:
                 told.append(f"{reader.label}, which it is made from, was rebuilt first: {done.difference}")
