@@ -236,3 +236,27 @@ def test_a_file_that_comes_while_a_part_is_computed_by_itself_matters(folder, en
         query(2).collect()
     assert enabled.settle(30)
     assert {about.split()[0] for about in kept} <= {"ranges", "state"}, "groups and result are not those of one file"
+
+
+@pytest.mark.parametrize("make", PLANS.values(), ids=PLANS)
+def test_schemas_found_without_opening_files_are_those_of_polars(files, enabled, make):
+    plan = Plan.of(make(files))
+    sources_of(plan, enabled.inputs, whole=True)
+    for number in range(len(plan.steps)):
+        assert plan.schema(number) == Plan.of(make(files)).frame(number).collect_schema()
+
+
+@pytest.mark.parametrize("pattern", ["*", "*.csv", "a*", "a*a.csv", ".*", "x y*.csv", "*.none", "*a*", "a?.csv", "[ab]*"])
+def test_files_that_are_guessed_are_those_that_polars_finds(tmp_path, enabled, pattern):
+    for name in ("a.csv", "aa.csv", "b.csv", ".hidden.csv", "x y.csv", "x y z.csv", "10.csv", "9.csv", "B.csv"):
+        (tmp_path / name).write_text("a\n1\n")
+    (tmp_path / "folder.csv").mkdir()
+    (tmp_path / "folder.csv/inner.csv").write_text("a\n1\n")
+    plan = Plan.of(pl.scan_csv(tmp_path / pattern))
+    try:
+        expected = sources_of(plan, enabled.inputs, whole=False).found[0].files
+    except pl.exceptions.PolarsError as failure:
+        with pytest.raises(type(failure)):
+            sources_of(Plan.of(pl.scan_csv(tmp_path / pattern)), enabled.inputs, whole=True)
+        return
+    assert sources_of(Plan.of(pl.scan_csv(tmp_path / pattern)), enabled.inputs, whole=True).found[0].files == expected

@@ -64,6 +64,7 @@ class Plan:
         self._number_of_slot: dict[int, int] = {}
         self._schemas: dict[int, pl.Schema] = {}
         self._written: dict[int, Any] = {}
+        self._stand_ins: dict[int, pl.LazyFrame] = {}  # for scans whose schemas are known
         self._collect(self._arena.root.idx)
 
     @classmethod
@@ -134,8 +135,20 @@ class Plan:
     def schema(self, number: int) -> pl.Schema:
         """Columns and types of what a step gives, as they were when first asked for."""
         if number not in self._schemas:
-            self._schemas[number] = self.frame(number).collect_schema()
+            self._schemas[number] = self.frame(number, self._stand_ins).collect_schema()
         return self._schemas[number]
+
+    def tell_schema(self, number: int, schema: Mapping[str, pl.DataType]) -> None:
+        """What a scan gives is known, so that its files need not be opened for the schemas of steps above it."""
+        if number not in self._schemas:
+            self._schemas[number] = known = pl.Schema(schema)
+            self._stand_ins[number] = pl.LazyFrame._scan_python_function(schema=known, scan_fn=_never, is_pure=True)
+
+    def forget_schemas(self) -> None:
+        """Schemas are found out anew: files were looked at again."""
+        self._schemas.clear()
+        self._written.clear()
+        self._stand_ins.clear()
 
     def written_schema(self, number: int) -> Any:
         """The same as Polars writes it into plans."""
@@ -153,6 +166,10 @@ class Plan:
     def slots(self) -> dict[int, int]:
         """From the number of a step to the slot it stands in."""
         return {number: slot for slot, number in self._number_of_slot.items()}
+
+
+def _never(*_: Any) -> Any:
+    raise AssertionError("a source that is nothing but a schema is not to be read")
 
 
 def traverser_of(frame: pl.LazyFrame) -> Any:

@@ -22,6 +22,7 @@ from nectar.store.inputs.identity import Identity
 
 SOURCES: Final = frozenset({"Scan", "DataFrameScan"})
 _EXPANDED: Final = frozenset("*?[")
+_SHOWN: Final = frozenset({"parquet", "csv", "ndjson"})  # scans whose files a resolved plan shows
 
 Schema = Mapping[str, pl.DataType]
 
@@ -50,6 +51,7 @@ def sources_of(plan: Plan, inputs: Inputs, *, whole: bool) -> Sources:
             found = _found(plan, files, frame)
             if all(found[number].files == each for number, each in files.items()):
                 return Sources(found, identities, frame=frame)
+        plan.forget_schemas()
     found = _found(plan, {}, None)
     identities, failures = _identified({number: source.files for number, source in found.items()}, inputs)
     return Sources(found, identities, failures)
@@ -68,11 +70,26 @@ def _is_readable_scan(step: Step) -> bool:
 
 
 def _files(plan: Plan, number: int) -> tuple[str, ...]:
-    """The files a scan reads: those it names, or those that Polars finds for it."""
+    """The files a scan reads: those it names, or those that Polars finds, or will most likely find, for it."""
     named = [str(path["inner"]) for path in plan.steps[number].body["sources"]["Paths"]]
     if named and all(not _EXPANDED & set(path) and os.path.isfile(path) for path in named):
         return tuple(named)
-    return shown_files(plan.steps[number], traverser_of(plan.frame(number)))
+    guessed = _guessed(named[0]) if len(named) == 1 and _kind(plan.steps[number]) in _SHOWN else ()
+    return guessed or shown_files(plan.steps[number], traverser_of(plan.frame(number)))
+
+
+def _guessed(path: str) -> tuple[str, ...]:
+    """What Polars will find for the most usual kind of pattern, or nothing; whoever uses it compares the two."""
+    folder, name = os.path.split(path)
+    if name.count("*") != 1 or _EXPANDED & set(folder) or {"?", "["} & set(name) or "://" in path:
+        return ()
+    before, after = name.split("*")
+    try:
+        names = [each.name for each in os.scandir(folder or ".") if len(each.name) >= len(name) - 1]
+    except OSError:
+        return ()
+    fitting = sorted(each for each in names if each.startswith(before) and each.endswith(after))
+    return tuple(os.path.join(folder, each) for each in fitting)
 
 
 def _identified(
@@ -117,8 +134,10 @@ def _found(plan: Plan, files: Mapping[int, tuple[str, ...]], frame: pl.LazyFrame
 def _scan(plan: Plan, number: int, shown: _Leaf | None, files: tuple[str, ...] | None) -> Source:
     step = plan.steps[number]
     if shown is not None and files is not None and shown.files in (None, files):
+        plan.tell_schema(number, shown.schema)
         return scan_source(step, files, shown.schema)
     traverser = traverser_of(plan.frame(number))
+    plan.tell_schema(number, traverser.get_schema())
     return scan_source(step, shown_files(step, traverser), traverser.get_schema())
 
 
