@@ -28,6 +28,9 @@ install = if command -v uv >/dev/null 2>&1; \
 	then uv pip install --quiet --python $(BIN)/python -c constraints.txt $(1); \
 	else $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt $(1); fi
 
+# Tests and benchmarks start many processes; compiling everything anew in each would take most of their time.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test test-sail test-deep test-all-pythons check format bench docs clean
 .DELETE_ON_ERROR:

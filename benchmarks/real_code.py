@@ -134,12 +134,12 @@ def _is_own(value: object, package: str) -> bool:
     return own and (inspect.isroutine(value) or isinstance(value, type) or type(value).__module__.startswith(package))
 
 
-def examine(package: str) -> list[Finding]:
-    """What becomes of every public name of a package."""
+def examine(package: str, *, forgetting: bool = True) -> list[Finding]:
+    """What becomes of every public name of a package. forgetting: each as if it were the first, for its time."""
     named = [(name, _kind(value), value) for name, value in public_names(package)]
     named += [(name, METHOD, value) for name, value in public_methods(package)]
     with treat_as_application(*PACKAGES[package]):
-        return [_examine(name, kind, value) for name, kind, value in named]
+        return [_examine(name, kind, value, forgetting) for name, kind, value in named]
 
 
 def _kind(value: object) -> str:
@@ -148,9 +148,10 @@ def _kind(value: object) -> str:
     return FUNCTION if isinstance(value, FunctionType | BuiltinFunctionType) else OBJECT
 
 
-def _examine(name: str, kind: str, value: object) -> Finding:
-    outcome.forget()
-    template._templates.clear()
+def _examine(name: str, kind: str, value: object, forgetting: bool) -> Finding:
+    if forgetting:
+        outcome.forget()
+        template._templates.clear()
     result, reasons, cold = _once(value)
     _, _, warm = _once(value)
     return Finding(name, kind, result, reasons, cold, warm)

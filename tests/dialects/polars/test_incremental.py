@@ -180,7 +180,7 @@ def test_exact_floats_forbids_merging_them(tmp_path, states):
     assert states() == []
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=settings().max_examples // 2)  # each takes a while
 @given(history=st.lists(st.sampled_from(["come", "come", "go", "rewrite", "run"]), min_size=3, max_size=9),
        some=st.lists(st.sampled_from(sorted(AGGREGATES)), min_size=1, max_size=4, unique=True))  # fmt: skip
 def test_any_history(tmp_path_factory, history, some):

@@ -184,7 +184,7 @@ def test_keys_without_a_value(tmp_path):
         checked(lambda: join(tables).group_by("g").agg(pl.len()))
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=settings().max_examples // 2)  # each takes a while
 @given(history=st.lists(st.tuples(st.sampled_from(["come", "come", "go", "rewrite", "run", "run", "evict"]),
                                   st.integers(0, 1)), min_size=3, max_size=10),
        name=st.sampled_from(sorted(QUERIES)), seed=st.integers(0, 10**6), goes_on=st.booleans())  # fmt: skip

@@ -331,7 +331,7 @@ def evict(every_other):
     catalog.index.evict(keys[every_other::2], catalog.clock.now() + 10**6)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=settings().max_examples // 2)  # each takes a while
 @given(history=st.lists(st.sampled_from(EVENTS), min_size=3, max_size=9),
        which=st.sampled_from(["summary", *sorted(AGGREGATES)]), seed=st.integers(0, 99))  # fmt: skip
 def test_any_history(tmp_path_factory, history, which, seed):

@@ -235,7 +235,7 @@ def test_rows_beside_aggregates_are_no_aggregates(shop):
         checked(lambda: shop.lines.select(pl.col("price").sum(), pl.lit(1).alias("one")))
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=settings().max_examples // 2)  # each takes a while
 @given(
     history=st.lists(st.sampled_from(["come", "come", "late", "bare", "go", "run"]), min_size=3, max_size=8),
     names=st.lists(st.sampled_from(sorted(REVENUE)), min_size=1, max_size=2, unique=True),

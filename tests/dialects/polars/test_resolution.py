@@ -246,7 +246,9 @@ def test_schemas_found_without_opening_files_are_those_of_polars(files, enabled,
         assert plan.schema(number) == Plan.of(make(files)).frame(number).collect_schema()
 
 
-@pytest.mark.parametrize("pattern", ["*", "*.csv", "a*", "a*a.csv", ".*", "x y*.csv", "*.none", "*a*", "a?.csv", "[ab]*"])
+@pytest.mark.parametrize(
+    "pattern", ["*", "*.csv", "a*", "a*a.csv", ".*", "x y*.csv", "*.none", "*a*", "a?.csv", "[ab]*"]
+)
 def test_files_that_are_guessed_are_those_that_polars_finds(tmp_path, enabled, pattern):
     for name in ("a.csv", "aa.csv", "b.csv", ".hidden.csv", "x y.csv", "x y z.csv", "10.csv", "9.csv", "B.csv"):
         (tmp_path / name).write_text("a\n1\n")
