@@ -99,12 +99,21 @@ def is_whole(table: pa.Table) -> bool:
     return _SCHEMA in (table.schema.metadata or {})
 
 
+def schema_of(table: pa.Table) -> Any:
+    """The schema that the server told of a whole table."""
+    return types_pb2.DataType.FromString(table.schema.metadata[_SCHEMA])
+
+
+def without_schema(table: pa.Table) -> pa.Table:
+    """The table as the server sent it."""
+    metadata = {key: value for key, value in table.schema.metadata.items() if key != _SCHEMA}
+    return table.replace_schema_metadata(metadata or None)
+
+
 def responses(table: pa.Table, request: Any, server_session: str) -> Iterator[Any]:
     """What the server would answer to a request whose result is known."""
-    metadata = dict(table.schema.metadata)
-    told = types_pb2.DataType.FromString(metadata.pop(_SCHEMA))
-    schema = table.schema.with_metadata(metadata or None)
-    yield _response(request, server_session, schema=told)
+    schema = without_schema(table).schema
+    yield _response(request, server_session, schema=schema_of(table))
     batches = [_with_schema(batch, schema) for batch in table.to_batches() if batch.num_rows]
     for batch in batches or [_empty(schema)]:
         data = base_pb2.ExecutePlanResponse.ArrowBatch(row_count=batch.num_rows, data=_stream(batch))
