@@ -121,6 +121,7 @@ def test_damage_is_found(local):
 
 
 def test_an_engine_cannot_write_elsewhere_than_to_a_folder():
+    pytest.importorskip("fsspec")
     store = Store(fresh_url())
     with store.stage(store.new_location(KEY)) as staging, pytest.raises(StoreFailure, match="folder"):
         staging.for_engine()

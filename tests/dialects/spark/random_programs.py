@@ -67,4 +67,5 @@ def answer(frame):
     table, schema, _ = client.to_table(frame._plan.to_proto(client), {})
     rows = [repr(row) for row in zip(*(column.to_pylist() for column in table.columns), strict=True)]
     ordered = type(frame._plan).__name__ == "Sort"
-    return schema.json(), str(table.schema), rows if ordered else sorted(rows)
+    types = [(field.name, str(field.type), field.nullable) for field in table.schema]
+    return schema.json(), types, rows if ordered else sorted(rows)

@@ -21,6 +21,8 @@ from nectar.store.read import Result
 
 SCHEMA: Final = "spark.schema"  # the part of a result in Parquet files that holds what the engine said of its columns
 MOST_SENT: Final = 8 << 20  # bytes of rows that a plan holds; more is read from files, or computed
+# Sail takes a column whose smallest value is its largest for a constant, and files do not count NaN among their values.
+_WITHOUT_STATISTICS: Final = {"statistics_enabled": "none"}
 _SENT: Final = frozenset({
     "boolean", "byte", "short", "integer", "long", "float", "double", "decimal", "string", "binary", "date",
     "timestamp", "timestamp_ntz", "array", "map", "struct",
@@ -71,7 +73,7 @@ def write_command(relation: Any, told: Any, path: str) -> Any:
     """The command that has a relation written to Parquet files that `read_relation` reads."""
     write = commands_pb2.WriteOperation(
         input=writable(relation, told), source="parquet", path=path,
-        mode=commands_pb2.WriteOperation.SAVE_MODE_ERROR_IF_EXISTS,
+        mode=commands_pb2.WriteOperation.SAVE_MODE_ERROR_IF_EXISTS, options=_WITHOUT_STATISTICS,
     )  # fmt: skip
     return commands_pb2.Command(write_operation=write)
 
@@ -86,7 +88,7 @@ def _column(number: int, field: Any) -> Any:
     alias = expressions_pb2.Expression.Alias(
         expr=expressions_pb2.Expression(unresolved_attribute=attribute), name=[field.name]
     )
-    if field.HasField("metadata"):
+    if field.metadata.strip() not in ("", "{}"):
         alias.metadata = field.metadata
     return expressions_pb2.Expression(alias=alias)
 
