@@ -65,7 +65,7 @@ def under_nectar(spark, log, plain, home):
     return whole, parts
 
 
-def test_random_programs(spark, log, home, new_session):
+def test_random_programs(spark, log, home, new_session, tmp_path):
     nectar.disable()
     plain = plainly(spark, log, range(PROGRAMS))
     assert len(plain) >= PROGRAMS * 3 // 4
@@ -77,9 +77,10 @@ def test_random_programs(spark, log, home, new_session):
     some = list(plain)[::10]
     root = Path(__file__).parents[3]
     environment = {**os.environ, "PYTHONPATH": f"{root / 'src'}:{root}", "NECTAR_HOME": str(home)}
-    done = subprocess.run(
-        [sys.executable, "-c", ELSEWHERE, str(log), *map(str, some)], env=environment, capture_output=True, check=False
-    )
+    script = tmp_path / "elsewhere.py"
+    script.write_text(ELSEWHERE)
+    command = [sys.executable, str(script), str(log), *map(str, some)]
+    done = subprocess.run(command, env=environment, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
     elsewhere = pickle.loads(done.stdout)
     assert {seed: each[0] for seed, each in elsewhere.items()} == {seed: plain[seed] for seed in some}

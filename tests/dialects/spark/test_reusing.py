@@ -97,7 +97,7 @@ def test_changed_files_are_read_again(spark, log, enabled, home):
 
 def test_a_file_that_changes_while_a_part_is_computed_is_noticed(spark, log, enabled, monkeypatch):
     part = pages(spark, log)
-    for number in range(3):
+    for number in range(2):
         part.filter(F.lit(number) >= 0).collect()
     plain_write = reusing.write
 
@@ -169,8 +169,21 @@ def test_columns_of_a_certain_frame(spark, log, enabled, home):
 
 def test_a_column_of_a_frame_below_the_part(spark, log, enabled, home):
     inner = spark.read.parquet(str(log)).groupBy("page", "day").agg(F.sum("seconds").alias("total"))
-    outer = inner.groupBy("page", "day").agg(F.max("total").alias("total")).distinct()
-    attack(enabled, home, [outer], lambda a: a.select(inner.page, "total"))
+    attack(enabled, home, [inner.distinct()], lambda a: a.select(inner.page, "total"))
+
+
+def test_a_sort_by_a_column_that_is_hidden_in_the_part(spark, log, enabled, home):
+    few = pages(spark, log).select("page").distinct()
+    attack(enabled, home, [few], lambda a: a.orderBy("page"))
+    hiding = pages(spark, log).withColumn("total", -F.col("total")).select("page")
+    hiding.collect()
+    enabled.settle()
+    query = hiding.orderBy("total")
+    nectar.disable()
+    expected = query.collect()
+    nectar.enable(home=home, reserve=0)
+    assert query.collect() == expected
+    assert names_reused() == []
 
 
 def test_qualifiers_above_an_alias_that_is_also_a_column(spark, log, enabled, home):
