@@ -202,8 +202,9 @@ class Catalog:
         """Keeps a result under its key. Whatever goes wrong with store or catalog, the caller goes on without it.
 
         value: a table, any object, one that was taken apart before (store.formats.objects.Pickled), or what an engine
-        has written to a place of ours (Handover). about: what it is, for people. replaces: it takes the place of a result that is known already. made: when its
-        computation began, if that is not now. sources: tells what it came from, and is asked only if it is kept.
+        has written to a place of ours (Handover). about: what it is, for people. replaces: it takes the place of a
+        result that is known already. made: when its computation began, if that is not now. sources: tells what it came
+        from, and is asked only if it is kept.
         """
         if self.read_only:
             return NotKept("the store may only be read")
@@ -265,9 +266,7 @@ class Catalog:
 
     def _announced(self, key: bytes, size: int) -> Lease | None:
         """The lease of a new location, once there is room for so many bytes; None if there is not."""
-        lease = Lease(
-            uuid.uuid4().hex, self.store.new_location(key), self.holder, self.clock.now() + _WRITING, size
-        )
+        lease = Lease(uuid.uuid4().hex, self.store.new_location(key), self.holder, self.clock.now() + _WRITING, size)
         return lease if self._make_room(lease) else None
 
     def _keep(self, known: _Origin, value: Any, table: bool) -> Kept | NotKept:

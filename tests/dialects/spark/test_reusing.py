@@ -1,4 +1,4 @@
-"""Parts of plans: kept when they are asked for often, put in place of what they stand for; the answer stays the same."""
+"""Parts of plans: kept when they are asked for often, put in place of what they stand for, and nothing else changes."""
 
 import pytest
 

@@ -9,12 +9,9 @@ pytest.importorskip("pyspark.sql.connect.session", reason="Spark is not installe
 pytest.importorskip("pysail", reason="Sail is not installed: make test-sail")
 
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 from pyspark.sql.connect.dataframe import DataFrame
 from pyspark.sql.connect.plan import LogicalPlan
-from pyspark.sql.types import (
-    ArrayType, BinaryType, BooleanType, ByteType, DateType, DecimalType, DoubleType, FloatType, IntegerType, LongType,
-    MapType, ShortType, StringType, StructField, StructType, TimestampNTZType, TimestampType,
-)  # fmt: skip
 
 import nectar
 from nectar.catalog.service import Kept
@@ -22,15 +19,28 @@ from nectar.dialects.spark.stored import MOST_SENT, relation_of
 from nectar.dialects.spark.writing import is_same_schema, schema_by_engine, write
 
 KEY = bytes(range(32))
-SCHEMA = StructType([
-    StructField("flag", BooleanType(), False), StructField("byte", ByteType()), StructField("short", ShortType()),
-    StructField("int", IntegerType()), StructField("long", LongType(), False), StructField("float", FloatType()),
-    StructField("double", DoubleType()), StructField("decimal", DecimalType(12, 2)), StructField("text", StringType()),
-    StructField("binary", BinaryType()), StructField("date", DateType()), StructField("stamp", TimestampType()),
-    StructField("ntz", TimestampNTZType()), StructField("list", ArrayType(LongType(), False)),
-    StructField("map", MapType(StringType(), LongType(), False)),
-    StructField("struct", StructType([StructField("x", LongType(), False), StructField("y", StringType())])),
-])  # fmt: skip
+SCHEMA = T.StructType(
+    [
+        T.StructField("flag", T.BooleanType(), False),
+        T.StructField("byte", T.ByteType()),
+        T.StructField("short", T.ShortType()),
+        T.StructField("int", T.IntegerType()),
+        T.StructField("long", T.LongType(), False),
+        T.StructField("float", T.FloatType()),
+        T.StructField("double", T.DoubleType()),
+        T.StructField("decimal", T.DecimalType(12, 2)),
+        T.StructField("text", T.StringType()),
+        T.StructField("binary", T.BinaryType()),
+        T.StructField("date", T.DateType()),
+        T.StructField("stamp", T.TimestampType()),
+        T.StructField("ntz", T.TimestampNTZType()),
+        T.StructField("list", T.ArrayType(T.LongType(), False)),
+        T.StructField("map", T.MapType(T.StringType(), T.LongType(), False)),
+        T.StructField(
+            "struct", T.StructType([T.StructField("x", T.LongType(), False), T.StructField("y", T.StringType())])
+        ),
+    ]
+)
 ROWS = [
     (True, 1, 2, 3, 4, 0.5, float("nan"), Decimal("1.25"), "a", b"\x00", datetime.date(1582, 1, 1),
      datetime.datetime(2024, 2, 29, 23, 59, 59, 999999), datetime.datetime(1900, 1, 1), [1, 2], {"k": 1}, (1, "y")),

@@ -109,7 +109,7 @@ def _stream(table: pa.Table) -> bytes:
 def _kinds_in(told: Any) -> set[str]:
     """The kinds of a type and of everything within it."""
     kind = str(told.WhichOneof("kind"))
-    inner = getattr(told, kind, None)
+    inner: Any = getattr(told, kind, None)
     if kind == "struct":
         below = [field.data_type for field in inner.fields]
     elif kind == "array":

@@ -58,8 +58,12 @@ def is_same_schema(one: Any, other: Any) -> bool:
 def _has_statistics(path: str) -> bool:
     """Whether a file tells the smallest and largest numbers of a column that may hold NaN, which is neither."""
     footer = pyarrow.parquet.read_metadata(path)
-    columns = [footer.row_group(group).column(at) for group in range(footer.num_row_groups) for at in range(footer.num_columns)]
-    return any(each.physical_type in _MAY_BE_NAN and each.statistics and each.statistics.has_min_max for each in columns)
+    columns = [
+        footer.row_group(group).column(at) for group in range(footer.num_row_groups) for at in range(footer.num_columns)
+    ]
+    return any(
+        each.physical_type in _MAY_BE_NAN and each.statistics and each.statistics.has_min_max for each in columns
+    )
 
 
 def _execute(client: Any, command: Any) -> None:
