@@ -19,6 +19,7 @@ def eager(monkeypatch):
     """Parts are kept however little they took."""
     monkeypatch.setattr(reusing, "LEAST_SECONDS", 0.0)
     reusing._cheap.clear()
+    reusing._failed.clear()
 
 
 def pages(spark, log):
@@ -146,6 +147,47 @@ def test_a_plan_that_the_engine_does_not_take_runs_as_it_was_given(spark, log, e
     monkeypatch.setattr(reusing, "schema_by_engine", refuse)
     assert answer(query) == expected
     assert names_reused() == []
+
+
+def test_a_query_that_fails_over_parts_runs_as_it_was_given(spark, log, enabled, home, monkeypatch):
+    """The engine finds out when it runs: here, a file that is not what it was."""
+    part = pages(spark, log)
+    asked_for(enabled, part)
+    query = part.filter("total > 1")
+    expected = plainly(query, home)
+    monkeypatch.setattr(reusing, "schema_by_engine", lambda *_: None)
+    plain_replace = reusing._replace
+
+    def broken(query, number):
+        entry, relation = query.known[number]
+        files = relation.project.input.read.data_source.paths
+        for at, path in enumerate(files):
+            (home / "broken.parquet").write_bytes(b"PAR1" + b"x" * 100 + b"PAR1")
+            files[at] = str(home / "broken.parquet")
+        plain_replace(query, number)
+
+    monkeypatch.setattr(reusing, "_replace", broken)
+    for _ in range(2):
+        assert answer(query) == expected
+        nectar.session.current().settle()
+    assert nectar.session.current().catalog.index.leases() == []
+
+
+def test_a_query_that_fails_by_itself_says_the_same(spark, log, enabled, home):
+    part = pages(spark, log)
+    asked_for(enabled, part)
+
+    def fail(n):
+        raise ValueError("a mistake of the user")
+
+    query = part.select(F.udf(fail, "long")("total"))
+    with pytest.raises(Exception, match="a mistake of the user") as under_nectar:
+        query.collect()
+    nectar.disable()
+    with pytest.raises(Exception, match="a mistake of the user") as plain:
+        query.collect()
+    assert type(under_nectar.value) is type(plain.value)
+    assert str(under_nectar.value) == str(plain.value)
 
 
 # attacks

@@ -33,6 +33,7 @@ LEAST_SECONDS: Final = 0.05  # what takes less is not worth a file and a plan of
 _REMEMBERED: Final = 4096
 
 _cheap: Final[OrderedDict[bytes, None]] = OrderedDict()  # keys of parts that are not worth keeping
+_failed: Final[OrderedDict[bytes, None]] = OrderedDict()  # keys of queries that the engine did not take over parts
 
 
 def look_up(query: Query) -> None:
@@ -97,13 +98,26 @@ def _is_opened(query: Query, number: int, entry: Entry) -> bool:
 
 def put_in(query: Query, client: Any) -> bool:
     """Known parts stand in the plan, and so do those that were worth computing by themselves; whether there are any."""
+    if query.keyed.root.key in _failed:
+        query.forget_known()
+        return False
     for number in sorted(query.choice.hits):
         _replace(query, number)
     for number in _to_be_kept(query):
         _compute(query, client, number)
     if query.known:
-        schema_by_engine(client, query.plan)  # what the engine finds wrong with a plan it finds here
+        try:
+            schema_by_engine(client, query.plan)  # what the engine finds wrong with a plan it finds here
+        except grpc.RpcError as error:
+            give_up(query, str(error.details()))
     return bool(query.known)
+
+
+def give_up(query: Query, reason: str) -> None:
+    """The engine does not take the plan over known parts: the query runs as it was given, now and when asked again."""
+    _log.info("%s runs without what is known of it: %s", query.part.name, reason)
+    _remember(_failed, query.keyed.root.key)
+    query.forget_known()
 
 
 def _to_be_kept(query: Query) -> list[int]:
@@ -158,7 +172,7 @@ def _written(query: Query, client: Any, number: int, place: Handover) -> Kept | 
     seconds = write(client, query.keyed.steps_of(number)[0].message, place)
     why_not = seconds if isinstance(seconds, str) else _why_not_worth(query, number, seconds, place.path)
     if isinstance(seconds, str) or why_not:
-        _remember_cheap(node.key)
+        _remember(_cheap, node.key)
         return NotKept(why_not)
     changed = "; ".join(query.keyed.what_changed(query.session.inputs))
     return NotKept(changed) if changed else query.keep_part(number, place, seconds)
@@ -177,10 +191,10 @@ def note_cost(query: Query) -> None:
     """The query has run: what a part of it takes is no more than that."""
     if query.part.seconds < LEAST_SECONDS:
         for number in query.choice.computed:
-            _remember_cheap(query.keyed.program.nodes[number].key)
+            _remember(_cheap, query.keyed.program.nodes[number].key)
 
 
-def _remember_cheap(key: bytes) -> None:
-    _cheap[key] = None
-    while len(_cheap) > _REMEMBERED:
-        _cheap.popitem(last=False)
+def _remember(keys: OrderedDict[bytes, None], key: bytes) -> None:
+    keys[key] = None
+    while len(keys) > _REMEMBERED:
+        keys.popitem(last=False)
