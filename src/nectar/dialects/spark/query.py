@@ -15,7 +15,7 @@ from nectar.catalog.service import Catalog, Kept, NotKept
 from nectar.dialects.spark.circumstances import circumstances_of, environment
 from nectar.dialects.spark.keying import Keyed, keyed
 from nectar.dialects.spark.results import Recording
-from nectar.dialects.spark.servers import engine_of
+from nectar.dialects.spark.servers import Engine, engine_of
 from nectar.errors import EnvironmentFailure, UserError
 from nectar.keys.outcome import outcome_of
 from nectar.keys.sources import functions_of
@@ -36,6 +36,7 @@ class Query:
 
     session: Session
     catalog: Catalog
+    engine: Engine
     keyed: Keyed
     plan: Any
     part: Part
@@ -143,7 +144,7 @@ def query_of(session: Session, client: Any, root: Any, registered: frozenset[str
     if found.root.refusal:
         raise UserError(found.root.refusal)
     part.key = found.root.key.hex()
-    return Query(session, catalog, found, plan, part, began)
+    return Query(session, catalog, engine, found, plan, part, began)
 
 
 def _about(found: Keyed, number: int) -> str:

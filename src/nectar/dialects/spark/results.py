@@ -7,6 +7,7 @@ client reads from the responses of a known result is what it read when it was co
 from __future__ import annotations
 
 import uuid
+from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -46,7 +47,7 @@ class Recording:
         if self.why_not:
             return
         if response.HasField("schema"):
-            self._schema = response.schema.SerializeToString()
+            self._schema = b64encode(response.schema.SerializeToString())  # engines read metadata as text
         if response.HasField("arrow_batch"):
             self._add_batch(response.arrow_batch)
         self.complete = self.complete or response.HasField("result_complete")
@@ -101,7 +102,7 @@ def is_whole(table: pa.Table) -> bool:
 
 def schema_of(table: pa.Table) -> Any:
     """The schema that the server told of a whole table."""
-    return types_pb2.DataType.FromString(table.schema.metadata[_SCHEMA])
+    return types_pb2.DataType.FromString(b64decode(table.schema.metadata[_SCHEMA]))
 
 
 def without_schema(table: pa.Table) -> pa.Table:

@@ -74,7 +74,7 @@ def _is_opened(query: Query, number: int, entry: Entry) -> bool:
     if number in query.known or query.answer is not None:
         return True
     is_root = number == query.keyed.program.root
-    if entry.kind == "parquet":
+    if entry.location and not is_root:
         query.leases += query.catalog.lease([entry], _LEASED)
     try:
         opened = query.catalog.open(entry)
@@ -85,7 +85,7 @@ def _is_opened(query: Query, number: int, entry: Entry) -> bool:
                 table = opened.to_arrow()
                 query.answer = table if is_whole(table) else None
                 return query.answer is not None
-            relation = relation_of(opened)
+            relation = relation_of(opened, reads_arrow=query.engine.reads_arrow)
     except NectarError as failure:
         _log.info("%s is computed again: %s", entry.about, failure)
         return False
