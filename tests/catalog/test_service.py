@@ -8,6 +8,7 @@ from tests.catalog.making import bytes_on_disk, folder_of, key, manual_clock, op
 
 from nectar.catalog import service
 from nectar.catalog.embedded import budget_of
+from nectar.catalog.holding import holding
 from nectar.catalog.service import Kept, Known, NotKept
 from nectar.catalog.state import Budget, Granted, Present, Taken
 from nectar.errors import SettingError
@@ -482,7 +483,7 @@ def test_a_result_that_is_waited_for_goes_last(tmp_path, clock):
     """Whoever has a result made again gets to read it, small ones in the index included."""
     catalog = opened(tmp_path / "home", clock, budget="100 kB", inline=4096)
     wanted = key(1000)
-    with catalog.holding(wanted):
+    with holding(catalog, wanted):
         keep(catalog, 1000, seconds=0.001)
         for number in range(50):
             keep(catalog, number, 5_000, seconds=100.0)

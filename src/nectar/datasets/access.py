@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from nectar.catalog.embedded import INDEX, open_catalog
+from nectar.catalog.holding import holding
 from nectar.catalog.service import Catalog
 from nectar.datasets.rebuild import made_again
 from nectar.errors import CatalogFailure, DeletedError, EnvironmentFailure, UserError
@@ -112,7 +113,7 @@ def result_of(catalog: Catalog, key: bytes, label: str) -> Result:
         if entry is not None:
             opened = catalog.open(entry)
         else:
-            with catalog.holding(key):
+            with holding(catalog, key):
                 entry = made_again(catalog, key, label)
                 opened = catalog.open(entry)
         if isinstance(opened, Result):

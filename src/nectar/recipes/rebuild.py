@@ -20,6 +20,7 @@ from typing import Any, Final, NoReturn
 import msgspec
 
 import nectar
+from nectar.catalog.holding import holding
 from nectar.catalog.service import Catalog
 from nectar.errors import NectarError, NectarWarning, RebuildError
 from nectar.model.entry import Entry
@@ -91,7 +92,7 @@ def rebuilt(catalog: Catalog, key: bytes, settings: Settings, *, allow_environme
 
     def run() -> Rebuilt:
         for _ in range(_ATTEMPTS):
-            with catalog.holding(key):
+            with holding(catalog, key):
                 answer = _in_fresh_process(recipe, key, settings, allow_environment_change)
                 if answer.reasons:
                     raise RebuildError(what, answer.reasons)

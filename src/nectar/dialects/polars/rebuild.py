@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 
 import polars as pl
 
+from nectar.catalog.holding import holding
 from nectar.catalog.service import Catalog, NotKept
 from nectar.datasets.access import catalog_knowing
 from nectar.dialects.polars import checksum
@@ -245,7 +246,7 @@ def _rebuild_inputs(query: Query, allow: bool, held: ExitStack) -> list[str]:
         try:
             catalog = catalog_knowing(reader.key, reader.place)
             settings = catalog.settings or query.session.settings
-            held.enter_context(catalog.holding(reader.key))
+            held.enter_context(holding(catalog, reader.key))
             done = rebuilt(catalog, reader.key, settings, allow_environment_change=allow)
             if done.difference and not done.expected:
                 told.append(f"{reader.label}, which it is made from, was rebuilt first: {done.difference}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -16,10 +17,12 @@ import grpc
 from pyspark.sql.connect.proto import base_pb2
 
 from nectar.dialects.spark.function_names import ANY_NAME
+from nectar.dialects.spark.persisted import ask_for, ask_no_more
 from nectar.dialects.spark.query import Query, query_of
 from nectar.dialects.spark.results import responses
+from nectar.dialects.spark.reusing import give_up, look_up, note_cost, put_in
 from nectar.errors import NectarError
-from nectar.report.run import Part
+from nectar.report.run import Part, RunReport
 from nectar.session import current, running
 
 _log: Final = logging.getLogger("nectar.spark")
@@ -49,11 +52,11 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
                 known = self._safely(self._known, query, request)
                 if known is not None:
                     return known
-                return _Recorded(continuation(details, request), self, request.operation_id, query)
+                return _Recorded(continuation, details, request, self, query)
         elif method == "ReattachExecute":
             recorded = self._recorded.get(request.operation_id)
             if recorded is not None:
-                return _Recorded(continuation(details, request), self, request.operation_id, recorded)
+                return _Recorded(continuation, details, request, self, recorded)
         return continuation(details, request)
 
     def _noticed(self, request: Any) -> Query | None:
@@ -66,16 +69,18 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
         if session is None:
             return None
         with running() as report:
-            part = report.add(Part("query", "uncacheable"))
+            part = Part("query", "uncacheable")
             try:
                 query = query_of(session, self._client, request.plan.root, frozenset(self._registered), part)
             except NectarError as error:
                 text = str(error)
                 part.explain = lambda: text
-                session.totals.count(part)
+                session.totals.count(report.add(part))
                 return None
             part.outcome = "computed"
             part.explain = lambda: "no result is known under its key"
+            self._safely(self._look_up, query, report)
+            report.add(part)
         if _is_reattachable(request):  # its answer may come in several streams
             with self._lock:
                 self._recorded[request.operation_id] = query
@@ -92,19 +97,30 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
         elif kind is None or kind == "register_data_source":  # a compressed command may be any of them
             self._registered.add(ANY_NAME)
 
-    def _known(self, query: Query, request: Any) -> Iterator[Any] | None:
+    def _look_up(self, query: Query, report: RunReport) -> None:
+        """What is known of a query is at hand: the whole of it, or parts that stand in its plan."""
         begun = time.perf_counter()
-        table = query.known()
-        if table is None:
+        try:
+            look_up(query)
+            if query.answer is None:
+                put_in(query, self._client)
+        except Exception:
+            query.forget_known()
+            raise
+        for part in query.reused_parts():
+            query.session.totals.count(report.add(part))
+        if query.answer is not None:
+            query.part.seconds = time.perf_counter() - begun
+
+    def _known(self, query: Query, request: Any) -> Iterator[Any] | None:
+        if query.answer is None:
             return None
-        query.part.explain = None
-        query.part.seconds = time.perf_counter() - begun
         query.session.totals.count(query.part)
         self._forget(request.operation_id)
         if _is_reattachable(request):  # otherwise nobody asks to have it released
             with self._lock:
                 self._answered.add(request.operation_id)
-        return responses(table, request, self._client._server_session_id or "")
+        return responses(query.answer, request, self._client._server_session_id or "")
 
     # recording
 
@@ -118,11 +134,13 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
         if response.HasField("result_complete"):
             self._forget(operation)
             query.session.totals.count(query.part)
+            note_cost(query)
             query.keep()
 
     def failed(self, operation: str, query: Query) -> None:
         """The server answered with an error, which is the program's; nothing is kept."""
         query.part.outcome = "failed"
+        query.release()
         self._forget(operation)
 
     def _forget(self, operation: str) -> None:
@@ -141,7 +159,23 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
                     with self._lock:
                         self._answered.discard(request.operation_id)
                 return _Released(request, self._client._server_session_id or "")
+        elif _name_of(details) == "AnalyzePlan":
+            self._safely(self._note_persisted, request)
         return continuation(details, request)
+
+    def _note_persisted(self, request: Any) -> None:
+        """Remembers which relations the program wants to be kept."""
+        kind = request.WhichOneof("analyze")
+        session = current() if enabled and kind in ("persist", "unpersist") else None
+        if session is None:
+            return
+        relation = getattr(request, kind).relation
+        try:
+            query = query_of(session, self._client, relation, frozenset(self._registered), Part(kind))
+        except NectarError as error:
+            _log.info("%s() is not shared: %s", kind, error)
+            return
+        (ask_for if kind == "persist" else ask_no_more)(query.keyed.root.program)
 
     def _safely(self, action: Any, *args: Any) -> Any:
         """What an action gives; None if it fails, which is logged once."""
@@ -158,8 +192,12 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
 class _Recorded:
     """The stream of a call, recorded as it is read."""
 
-    def __init__(self, call: Any, interceptor: Interceptor, operation: str, query: Query) -> None:
-        self._call, self._interceptor, self._operation, self._query = call, interceptor, operation, query
+    def __init__(self, continuation: Any, details: Any, request: Any, interceptor: Interceptor, query: Query) -> None:
+        self._interceptor, self._operation, self._query = interceptor, request.operation_id, query
+        sent = _with_known_parts(request, query)
+        self._call = continuation(details, sent)
+        self._as_given = None if sent is request else lambda: continuation(details, request)
+        self._ahead: deque[Any] = deque()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._call, name)
@@ -167,10 +205,26 @@ class _Recorded:
     def __iter__(self) -> _Recorded:
         return self
 
+    def _next(self) -> Any:
+        """The next response. If the engine fails over parts from the store before it has rows, it runs without them."""
+        as_given, self._as_given = self._as_given, None
+        try:
+            while as_given is not None and not (self._ahead and _has_rows(self._ahead[-1])):
+                self._ahead.append(next(self._call))
+        except StopIteration:
+            pass
+        except grpc.RpcError as error:
+            if as_given is None or _is_not_about_the_plan(error):
+                raise
+            give_up(self._query, str(error.details()))
+            self._ahead.clear()
+            self._call = as_given()
+        return self._ahead.popleft() if self._ahead else next(self._call)
+
     def __next__(self) -> Any:
         begun = time.perf_counter()
         try:
-            response = next(self._call)
+            response = self._next()
         except StopIteration:
             raise
         except BaseException:
@@ -191,6 +245,26 @@ class _Released:
     def result(self, timeout: float | None = None) -> Any:
         """The message."""
         return self._response
+
+
+def _is_not_about_the_plan(error: Any) -> bool:
+    """Whether somebody on this side has ended a call, or there is no server; an engine that breaks ends calls, too."""
+    ended_here = error.code() == grpc.StatusCode.CANCELLED and "ocally cancelled" in str(error.details())
+    return bool(ended_here or error.code() == grpc.StatusCode.UNAVAILABLE)
+
+
+def _has_rows(response: Any) -> bool:
+    return bool(response.HasField("arrow_batch") or response.HasField("result_complete"))
+
+
+def _with_known_parts(request: Any, query: Query) -> Any:
+    """The request that is sent. The program's own stays as it is: its client may send it again."""
+    if not query.known or not isinstance(request, base_pb2.ExecutePlanRequest):
+        return request
+    sent = base_pb2.ExecutePlanRequest()
+    sent.CopyFrom(request)
+    sent.plan.root.CopyFrom(query.plan)
+    return sent
 
 
 def _is_reattachable(request: Any) -> bool:

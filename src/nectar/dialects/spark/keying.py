@@ -14,6 +14,7 @@ from typing import Final
 from nectar.dialects.spark.function_names import ANY_NAME
 from nectar.dialects.spark.functions import Pickled, is_still
 from nectar.dialects.spark.kinds import RELATIONS
+from nectar.dialects.spark.parts import why_not_apart
 from nectar.dialects.spark.reads import Source, source_of
 from nectar.dialects.spark.relations import Step, steps_of
 from nectar.errors import InputFailure, UserError
@@ -33,11 +34,22 @@ class Keyed:
     sources: tuple[Source, ...]
     identities: tuple[Identity, ...]
     functions: tuple[Pickled, ...]
+    steps: tuple[Step, ...] = ()
+    node_of: tuple[int, ...] = ()  # for each step
 
     @property
     def root(self) -> Node:
         """The result."""
         return self.program.nodes[self.program.root]
+
+    def steps_of(self, node: int) -> list[Step]:
+        """All steps that are the same computation."""
+        return [step for step, number in zip(self.steps, self.node_of, strict=True) if number == node]
+
+    def apart(self) -> frozenset[int]:
+        """Nodes whose rows, copied, could take their place wherever they stand in the plan."""
+        reasons = zip(why_not_apart(self.steps), self.node_of, strict=True)
+        return frozenset(range(len(self.program.nodes))) - {number for reason, number in reasons if reason}
 
     def what_changed(self, inputs: Inputs) -> list[str]:
         """What is no longer as it was when the keys were made, a sentence each."""
@@ -72,7 +84,10 @@ class _Keying:
             node = self._read(step, look=not refused) if step.read is not None else self._relation(step)
             self._node_of.append(self._added(node))
         functions = tuple(function for step in self._steps for function in step.functions)
-        return Keyed(Program(tuple(self._nodes)), tuple(self._sources), tuple(self._identities), functions)
+        return Keyed(
+            Program(tuple(self._nodes)), tuple(self._sources), tuple(self._identities), functions, tuple(self._steps),
+            tuple(self._node_of),
+        )  # fmt: skip
 
     def _added(self, node: Node) -> int:
         """The number of a node; a computation that is there already is not added again, unless it is the root."""
@@ -92,7 +107,7 @@ class _Keying:
         below_refused = sorted((node.refusal for node in nodes if node.refusal), key=lambda reason: reason == _UNSEEN)
         refusal = self._refusal(step) or next(iter(below_refused), "")
         order = RELATIONS.get(step.kind, ROW_WISE)
-        return Node(step.kind, below, program, tuple(dict.fromkeys((best, last))), order, refusal)
+        return Node(step.kind, below, program, tuple(dict.fromkeys((best, last))), order, refusal, step.breaks)
 
     def _key(self, step: Step, below: Sequence[bytes]) -> bytes:
         return digest_of(self._frame + joined("key", step.content, *below))

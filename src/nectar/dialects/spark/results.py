@@ -7,6 +7,7 @@ client reads from the responses of a known result is what it read when it was co
 from __future__ import annotations
 
 import uuid
+from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -46,7 +47,7 @@ class Recording:
         if self.why_not:
             return
         if response.HasField("schema"):
-            self._schema = response.schema.SerializeToString()
+            self._schema = b64encode(response.schema.SerializeToString())  # engines read metadata as text
         if response.HasField("arrow_batch"):
             self._add_batch(response.arrow_batch)
         self.complete = self.complete or response.HasField("result_complete")
@@ -99,12 +100,21 @@ def is_whole(table: pa.Table) -> bool:
     return _SCHEMA in (table.schema.metadata or {})
 
 
+def schema_of(table: pa.Table) -> Any:
+    """The schema that the server told of a whole table."""
+    return types_pb2.DataType.FromString(b64decode(table.schema.metadata[_SCHEMA]))
+
+
+def without_schema(table: pa.Table) -> pa.Table:
+    """The table as the server sent it."""
+    metadata = {key: value for key, value in table.schema.metadata.items() if key != _SCHEMA}
+    return table.replace_schema_metadata(metadata or None)
+
+
 def responses(table: pa.Table, request: Any, server_session: str) -> Iterator[Any]:
     """What the server would answer to a request whose result is known."""
-    metadata = dict(table.schema.metadata)
-    told = types_pb2.DataType.FromString(metadata.pop(_SCHEMA))
-    schema = table.schema.with_metadata(metadata or None)
-    yield _response(request, server_session, schema=told)
+    schema = without_schema(table).schema
+    yield _response(request, server_session, schema=schema_of(table))
     batches = [_with_schema(batch, schema) for batch in table.to_batches() if batch.num_rows]
     for batch in batches or [_empty(schema)]:
         data = base_pb2.ExecutePlanResponse.ArrowBatch(row_count=batch.num_rows, data=_stream(batch))
