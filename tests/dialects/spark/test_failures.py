@@ -3,9 +3,9 @@
 import logging
 
 import pytest
+from tests.dialects.spark import engines
 
-pytest.importorskip("pyspark.sql.connect.session", reason="Spark is not installed: make test-sail")
-pytest.importorskip("pysail", reason="Sail is not installed: make test-sail")
+engines.needed()
 
 import nectar
 from nectar.dialects.spark import interceptor, keying, query, servers

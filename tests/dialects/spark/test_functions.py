@@ -4,9 +4,9 @@ import random
 import time
 
 import pytest
+from tests.dialects.spark import engines
 
-pytest.importorskip("pyspark.sql.connect.session", reason="Spark is not installed: make test-sail")
-pytest.importorskip("pysail", reason="Sail is not installed: make test-sail")
+engines.needed()
 
 from pyspark.sql import functions as F
 

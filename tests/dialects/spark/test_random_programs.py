@@ -3,9 +3,9 @@
 import random
 
 import pytest
+from tests.dialects.spark import engines
 
-pytest.importorskip("pyspark.sql.connect.session", reason="Spark is not installed: make test-sail")
-pytest.importorskip("pysail", reason="Sail is not installed: make test-sail")
+engines.needed()
 
 from pyspark.sql import functions as F
 

@@ -5,9 +5,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from tests.dialects.spark import engines
 
-pytest.importorskip("pyspark.sql.connect.session", reason="Spark is not installed: make test-sail")
-pytest.importorskip("pysail", reason="Sail is not installed: make test-sail")
+engines.needed()
 
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window

@@ -8,9 +8,9 @@ from pathlib import Path
 from unittest.mock import ANY
 
 import pytest
+from tests.dialects.spark import engines
 
-pytest.importorskip("pyspark.sql.connect.session", reason="Spark is not installed: make test-sail")
-pytest.importorskip("pysail", reason="Sail is not installed: make test-sail")
+engines.needed()
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType

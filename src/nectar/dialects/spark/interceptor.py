@@ -15,14 +15,19 @@ from typing import Any, Final
 import grpc
 from pyspark.sql.connect.proto import base_pb2
 
+from nectar.dialects.spark.compressed import opened, with_relation
+from nectar.dialects.spark.connections import connection_of
+from nectar.dialects.spark.fresh import refreshed
 from nectar.dialects.spark.function_names import ANY_NAME
 from nectar.dialects.spark.query import Query, query_of
 from nectar.dialects.spark.results import responses
-from nectar.errors import NectarError
+from nectar.errors import EnvironmentFailure, NectarError
 from nectar.report.run import Part
 from nectar.session import current, running
 
 _log: Final = logging.getLogger("nectar.spark")
+# Words of statements that give names a meaning that plans do not show: functions, variables, and text that is run.
+_TEACHING: Final = (b"function", b"variable", b"declare", b"immediate", b"var ")
 
 enabled = False  # whether results are reused; what servers are taught is noticed all the time
 
@@ -49,7 +54,11 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
                 known = self._safely(self._known, query, request)
                 if known is not None:
                     return known
-                return _Recorded(continuation(details, request), self, request.operation_id, query)
+                sent = self._safely(self._as_sent, query, request)
+                if sent is None:
+                    self._forget(request.operation_id)
+                    return continuation(details, request)
+                return _Recorded(continuation(details, sent), self, request.operation_id, query)
         elif method == "ReattachExecute":
             recorded = self._recorded.get(request.operation_id)
             if recorded is not None:
@@ -58,8 +67,8 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
 
     def _noticed(self, request: Any) -> Query | None:
         """The query of a request, if it is one whose result may be reused."""
-        kind = request.plan.WhichOneof("op_type")
-        if kind != "root":  # Sail takes no compressed plans
+        packed = request.plan.compressed_operation
+        if not request.plan.HasField("root") and packed.op_type != packed.OP_TYPE_RELATION:
             self._note_command(request.plan)
             return None
         session = current() if enabled else None
@@ -68,11 +77,14 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
         with running() as report:
             part = report.add(Part("query", "uncacheable"))
             try:
-                query = query_of(session, self._client, request.plan.root, frozenset(self._registered), part)
+                root = opened(self._client, request.plan).root
+                query = query_of(session, self._client, root, frozenset(self._registered), part)
             except NectarError as error:
                 text = str(error)
                 part.explain = lambda: text
                 session.totals.count(part)
+                if isinstance(error, EnvironmentFailure):
+                    self._warn(text)
                 return None
             part.outcome = "computed"
             part.explain = lambda: "no result is known under its key"
@@ -81,15 +93,32 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
                 self._recorded[request.operation_id] = query
         return query
 
+    def _as_sent(self, query: Query, request: Any) -> Any:
+        """The request as it is sent: a server that remembers files is told what they hold now."""
+        if query.engine.elsewhere is None or not query.keyed.states:
+            return request
+        root = opened(self._client, request.plan).root
+        return with_relation(self._client, request, refreshed(root, query.keyed.states))
+
+    def inherit(self, other: Interceptor) -> None:
+        """This session was made from another one, and knows the functions that its server was taught there."""
+        self._registered = set(other._registered)
+
     def _note_command(self, plan: Any) -> None:
         """Remembers the names of functions that the server is taught; plans that use them are not reused."""
+        try:
+            plan = opened(self._client, plan)
+        except NectarError:
+            self._registered.add(ANY_NAME)
+            return
         kind = plan.command.WhichOneof("command_type")
         if kind in ("register_function", "register_table_function"):
             self._registered.add(getattr(plan.command, kind).function_name.lower())
         elif kind == "sql_command":
-            if b"function" in plan.command.SerializeToString().lower():
+            text = plan.command.SerializeToString().lower()
+            if any(word in text for word in _TEACHING):
                 self._registered.add(ANY_NAME)
-        elif kind is None or kind == "register_data_source":  # a compressed command may be any of them
+        elif kind is None or kind == "register_data_source":
             self._registered.add(ANY_NAME)
 
     def _known(self, query: Query, request: Any) -> Iterator[Any] | None:
@@ -104,7 +133,7 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
         if _is_reattachable(request):  # otherwise nobody asks to have it released
             with self._lock:
                 self._answered.add(request.operation_id)
-        return responses(table, request, self._client._server_session_id or "")
+        return responses(table, request, connection_of(self._client).session)
 
     # recording
 
@@ -140,7 +169,7 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
                 if request.HasField("release_all"):
                     with self._lock:
                         self._answered.discard(request.operation_id)
-                return _Released(request, self._client._server_session_id or "")
+                return _Released(request, connection_of(self._client).session)
         return continuation(details, request)
 
     def _safely(self, action: Any, *args: Any) -> Any:
@@ -148,11 +177,14 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
         try:
             return action(*args)
         except Exception as error:
-            text = f"{type(error).__name__}: {error}"
-            if text not in self._failures:
-                self._failures.add(text)
-                _log.warning("a Spark program runs as without Nectar: %s", text, exc_info=True)
+            self._warn(f"{type(error).__name__}: {error}", exc_info=True)
             return None
+
+    def _warn(self, text: str, exc_info: bool = False) -> None:
+        """The log says it, once for each client."""
+        if text not in self._failures:
+            self._failures.add(text)
+            _log.warning("a Spark program runs as without Nectar: %s", text, exc_info=exc_info)
 
 
 class _Recorded:

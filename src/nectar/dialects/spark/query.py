@@ -11,10 +11,11 @@ import pyarrow as pa
 from nectar import __version__
 from nectar.catalog.service import Catalog, Kept
 from nectar.dialects.spark.circumstances import circumstances_of, environment
+from nectar.dialects.spark.elsewhere import Elsewhere
 from nectar.dialects.spark.keying import Keyed, keyed
 from nectar.dialects.spark.results import Recording, is_whole
-from nectar.dialects.spark.servers import engine_of
-from nectar.errors import NectarError, UserError
+from nectar.dialects.spark.servers import Engine, engine_of
+from nectar.errors import EnvironmentFailure, NectarError, UserError
 from nectar.keys.outcome import outcome_of
 from nectar.keys.sources import functions_of
 from nectar.model.entry import Entry
@@ -32,6 +33,7 @@ class Query:
 
     session: Session
     catalog: Catalog
+    engine: Engine
     keyed: Keyed
     part: Part
     began: float
@@ -102,17 +104,20 @@ def query_of(session: Session, client: Any, root: Any, registered: frozenset[str
     """The query of a plan as everything is now. Raises NectarError, with the reason, if it has to run as it is."""
     engine = engine_of(client)
     if isinstance(engine, str):
-        raise UserError(engine)
+        raise EnvironmentFailure(engine)
     catalog = session.catalog
     if catalog is None:
         raise UserError("the catalog cannot be used")
     began = session.clock.now()
-    found = keyed(root, circumstances_of(client, engine), session.inputs, registered)
+    elsewhere = None if engine.elsewhere is None else Elsewhere(engine.elsewhere, session.settings.home)
+    found = keyed(root, circumstances_of(client, engine), session.inputs, registered, elsewhere)
     part.name = _about(found)
+    if elsewhere is not None and found.root.refusal in elsewhere.unseen:
+        raise EnvironmentFailure(found.root.refusal)
     if found.root.refusal:
         raise UserError(found.root.refusal)
     part.key = found.root.key.hex()
-    return Query(session, catalog, found, part, began)
+    return Query(session, catalog, engine, found, part, began)
 
 
 def _about(found: Keyed) -> str:

@@ -1,0 +1,48 @@
+"""Reads as they are sent to a server that remembers: Spark looks at the files again if it was told that they changed.
+
+Spark keeps the list of files that it found for a plan, and the content of frames that any session has cached, and answers
+equal plans from them. In: a request and what its files hold now. Out: a request whose reads have one option more, a digest
+of that, which makes plans over other files other plans. Engines hand the option to readers that do not know it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+OPTION: Final = "nectar.files"
+
+
+def as_sent(read: Any) -> bytes:
+    """What tells one read of a plan from another."""
+    return bytes(read.SerializeToString(deterministic=True))
+
+
+def refreshed(relation: Any, states: Mapping[bytes, bytes]) -> Any:
+    """A copy of a relation, each of whose reads holds the state of its files; as it is where none is known."""
+    copy = type(relation)()
+    copy.CopyFrom(relation)
+    for read in _reads_in(copy):
+        state = states.get(as_sent(read))
+        if state is not None:
+            read.data_source.options[OPTION] = state.hex()
+    return copy
+
+
+def _reads_in(message: Any) -> Iterator[Any]:
+    pending = [message]
+    while pending:
+        each = pending.pop()
+        if each.DESCRIPTOR.full_name == "spark.connect.Read":
+            yield each
+            continue
+        for descriptor, value in each.ListFields():
+            if descriptor.message_type is None:
+                continue
+            if descriptor.message_type.GetOptions().map_entry:
+                if descriptor.message_type.fields_by_name["value"].message_type is not None:
+                    pending.extend(value.values())
+            elif descriptor.is_repeated:
+                pending.extend(value)
+            else:
+                pending.append(value)
