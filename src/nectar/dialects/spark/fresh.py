@@ -7,8 +7,10 @@ of that, which makes plans over other files other plans. Engines hand the option
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
+
+from nectar.dialects.spark.messages import messages_in, named
 
 OPTION: Final = "nectar.files"
 
@@ -22,27 +24,8 @@ def refreshed(relation: Any, states: Mapping[bytes, bytes]) -> Any:
     """A copy of a relation, each of whose reads holds the state of its files; as it is where none is known."""
     copy = type(relation)()
     copy.CopyFrom(relation)
-    for read in _reads_in(copy):
+    for read in [each for each in messages_in(copy) if named(each, "Read")]:
         state = states.get(as_sent(read))
         if state is not None:
             read.data_source.options[OPTION] = state.hex()
     return copy
-
-
-def _reads_in(message: Any) -> Iterator[Any]:
-    pending = [message]
-    while pending:
-        each = pending.pop()
-        if each.DESCRIPTOR.full_name == "spark.connect.Read":
-            yield each
-            continue
-        for descriptor, value in each.ListFields():
-            if descriptor.message_type is None:
-                continue
-            if descriptor.message_type.GetOptions().map_entry:
-                if descriptor.message_type.fields_by_name["value"].message_type is not None:
-                    pending.extend(value.values())
-            elif descriptor.is_repeated:
-                pending.extend(value)
-            else:
-                pending.append(value)

@@ -11,6 +11,7 @@ import pyarrow as pa
 from nectar import __version__
 from nectar.catalog.service import Catalog, Kept
 from nectar.dialects.spark.circumstances import circumstances_of, environment
+from nectar.dialects.spark.constants import why_refused_constants
 from nectar.dialects.spark.elsewhere import Elsewhere
 from nectar.dialects.spark.keying import Keyed, keyed
 from nectar.dialects.spark.results import Recording, is_whole
@@ -114,8 +115,9 @@ def query_of(session: Session, client: Any, root: Any, registered: frozenset[str
     part.name = _about(found)
     if elsewhere is not None and found.root.refusal in elsewhere.unseen:
         raise EnvironmentFailure(found.root.refusal)
-    if found.root.refusal:
-        raise UserError(found.root.refusal)
+    refusal = found.root.refusal or ("" if elsewhere is None else why_refused_constants(root))
+    if refusal:
+        raise UserError(refusal)
     part.key = found.root.key.hex()
     return Query(session, catalog, engine, found, part, began)
 
