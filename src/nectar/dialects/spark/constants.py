@@ -135,8 +135,7 @@ def _has_nameless(message: Any) -> bool:
     columns = message.expressions if named(message, "Project") else ()
     columns = message.grouping_expressions if named(message, "Aggregate") else columns
     return any(
-        each.WhichOneof("expr_type") not in ("alias", "unresolved_attribute", "expression_string")
-        and _attributes_in(each) == frozenset()
+        each.WhichOneof("expr_type") != "alias" and _attributes_in(each) == frozenset()
         for each in columns
     )
 

@@ -18,7 +18,7 @@ from nectar.errors import InputFailure, UserError
 from nectar.keys.expansion import joined
 from nectar.store.inputs import failures
 
-_FORMATS: Final = frozenset({"parquet", "csv", "json", "text"})
+_FORMATS: Final = frozenset({"parquet", "orc", "csv", "json", "text"})
 _OPTIONS: Final = frozenset({
     "path", "header", "sep", "delimiter", "quote", "escape", "inferschema", "nullvalue", "emptyvalue", "nanvalue",
     "positiveinf", "negativeinf", "dateformat", "timestampformat", "timestampntzformat", "encoding", "charset",
