@@ -32,6 +32,7 @@ def needed():
         pytest.skip("the server of Spark is not installed: make test-spark", allow_module_level=True)
     if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
         pytest.skip("there is no Java, which Spark needs", allow_module_level=True)
+    os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # functions are those of Connect, where both are installed
 
 
 class Sail:
@@ -88,7 +89,8 @@ class Spark:
             **os.environ, "SPARK_HOME": str(self.home), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1",
             "PYTHONPATH": str(ROOT), "SPARK_NO_DAEMONIZE": "1",
         }  # fmt: skip
-        environment.pop("SPARK_REMOTE", None)
+        for name in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"):
+            environment.pop(name, None)
         self.log = self.folder / "server.log"
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(

@@ -15,21 +15,21 @@ pytestmark = engines.only_sail
 import nectar
 
 SOURCE = str(Path(nectar.__file__).parents[1])
-CLASSIC = """
+CLASSIC = textwrap.dedent("""
     from pyspark.sql import SparkSession, functions as F
     spark = SparkSession.builder.appName("classic")%s.getOrCreate()
     print(spark.range(10).withColumn("k", F.col("id") %% 2).groupBy("k").count().orderBy("k").collect())
     again = SparkSession.builder.getOrCreate()
     print(again is spark, SparkSession.getActiveSession() is spark, spark.conf.get("spark.app.name"))
-"""
+""")
 TELLING = """
-    from nectar.dialects.spark import default
-    print(len(default._servers))
+from nectar.dialects.spark import default
+print(len(default._servers))
 """
 
 
 def run(tmp_path, text, *, under=True, code=0, **environment):
-    (tmp_path / "program.py").write_text(textwrap.dedent(text))
+    (tmp_path / "program.py").write_text(text)
     everything = {
         **os.environ, "PYTHONPATH": SOURCE, "NECTAR_HOME": str(tmp_path / "home"), "NECTAR_RESERVE": "0", **environment
     }  # fmt: skip
@@ -53,12 +53,12 @@ def test_without_nectar_it_fails_as_ever(tmp_path):
 
 
 def test_nectar_enable_does_the_same(tmp_path):
-    program = "import nectar\nnectar.enable()\n" + textwrap.dedent(CLASSIC % "") + textwrap.dedent(TELLING)
+    program = "import nectar\nnectar.enable()\n" + CLASSIC % "" + TELLING
     assert run(tmp_path, program, under=False).stdout.endswith("classic\n1\n")
 
 
 def test_once_it_is_disabled_it_fails_again(tmp_path):
-    program = "import nectar\nnectar.enable()\nimport pyspark.sql\nnectar.disable()\n" + textwrap.dedent(CLASSIC % "")
+    program = "import nectar\nnectar.enable()\nimport pyspark.sql\nnectar.disable()\n" + CLASSIC % ""
     assert "CONNECT_URL_NOT_SET" in run(tmp_path, program, under=False, code=1).stderr
 
 
@@ -84,7 +84,7 @@ def test_sessions_may_be_made_and_stopped_again(tmp_path):
             print(spark.range(number + 1).count())
             spark.stop()
     """
-    assert run(tmp_path, program + TELLING).stdout == "1\n2\n3\n1\n"
+    assert run(tmp_path, textwrap.dedent(program) + TELLING).stdout == "1\n2\n3\n1\n"
 
 
 def test_a_server_that_cannot_start_leaves_the_program_as_it_is(tmp_path):
@@ -94,11 +94,11 @@ def test_a_server_that_cannot_start_leaves_the_program_as_it_is(tmp_path):
             raise RuntimeError("no port is free")
         pysail.spark.SparkConnectServer.__init__ = broken
     """
-    done = run(tmp_path, textwrap.dedent(program) + textwrap.dedent(CLASSIC % ""), code=1)
+    done = run(tmp_path, textwrap.dedent(program) + CLASSIC % "", code=1)
     assert "CONNECT_URL_NOT_SET" in done.stderr
     assert "Sail cannot be started" in done.stderr
 
 
 def test_without_sail_it_fails_as_ever(tmp_path):
-    program = "import sys\nsys.modules['pysail'] = None\n" + textwrap.dedent(CLASSIC % "")
+    program = "import sys\nsys.modules['pysail'] = None\n" + CLASSIC % ""
     assert "CONNECT_URL_NOT_SET" in run(tmp_path, program, code=1).stderr

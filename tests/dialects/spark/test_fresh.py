@@ -31,7 +31,8 @@ def test_reads_get_the_state_of_their_files_wherever_they_stand():
     made = refreshed(root, states).with_relations
     assert options_of(made.root.join.left.filter.input) == {OPTION: "01"}
     assert options_of(made.root.join.right) == {OPTION: "02", "header": "1"}
-    assert options_of(made.references[0]) == {}
+    assert options_of(made.references[0]).keys() == {OPTION}
+    assert options_of(refreshed(other, {})) != options_of(refreshed(other, {}))  # always another one
     assert options_of(made.references[1]) == {OPTION: "01"}
     assert root.SerializeToString(deterministic=True) == before
 

@@ -91,7 +91,7 @@ def test_nothing_is_left_behind(data, store):
     sight.why_unseen(Server(), read(data), store)
     assert sorted(store.iterdir()) == []
     assert sorted(Path(sight.tempfile.gettempdir()).glob("nectar-seen-*")) == before
-    assert sorted(path.name for path in data.iterdir()) == ["_hidden", ".crc", "a.parquet", "empty.parquet", "k=1"]
+    assert sorted(path.name for path in data.iterdir()) == [".crc", "_hidden", "a.parquet", "empty.parquet", "k=1"]
 
 
 def replica(data, tmp_path):

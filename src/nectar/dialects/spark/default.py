@@ -37,30 +37,34 @@ def uninstall() -> None:
 
 
 def _get_or_create(self: Any) -> Any:
-    builder = _connected(self)
+    builder = _connected(self, anew=False)
     return _plain_get(self) if builder is None else builder.getOrCreate()
 
 
 def _create(self: Any) -> Any:
-    builder = _connected(self)
+    builder = _connected(self, anew=True)
     return _plain_create(self) if builder is None else builder.create()
 
 
-def _connected(builder: Any) -> Any:
-    """A builder of sessions on Sail with the same options; None if the program has an engine of its own."""
+def _connected(builder: Any, *, anew: bool) -> Any:
+    """A builder of sessions on Sail with the same options; None if the program has an engine of its own.
+
+    anew: a session that is there already is not enough.
+    """
     try:
         options = dict(builder._options)
         if not _is_without_engine(options):
             return None
-        url = _address()
+        from pyspark.sql.connect.session import SparkSession as Connected
+
+        options.pop("spark.master", None)
+        if anew or (Connected.getActiveSession() or Connected._get_default_session()) is None:
+            options["spark.remote"] = _address()
     except Exception:
         _log.warning("Sail cannot be started for a program that names no server", exc_info=True)
         return None
-    from pyspark.sql.connect.session import SparkSession as Connected
-
     os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # as Spark does it: functions are those of Connect from now on
-    options.pop("spark.master", None)
-    return Connected.builder.config(map={**options, "spark.remote": url})
+    return Connected.builder.config(map=options)
 
 
 def _is_without_engine(options: dict[str, Any]) -> bool:

@@ -7,6 +7,7 @@ of that, which makes plans over other files other plans. Engines hand the option
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -21,11 +22,15 @@ def as_sent(read: Any) -> bytes:
 
 
 def refreshed(relation: Any, states: Mapping[bytes, bytes]) -> Any:
-    """A copy of a relation, each of whose reads holds the state of its files; as it is where none is known."""
+    """A copy of a relation, each of whose reads holds the state of its files, or something new if that is not known."""
     copy = type(relation)()
     copy.CopyFrom(relation)
-    for read in [each for each in messages_in(copy) if named(each, "Read")]:
+    for read in [each for each in messages_in(copy) if named(each, "Read") and each.HasField("data_source")]:
         state = states.get(as_sent(read))
-        if state is not None:
-            read.data_source.options[OPTION] = state.hex()
+        read.data_source.options[OPTION] = secrets.token_hex(16) if state is None else state.hex()
     return copy
+
+
+def reads_in(relation: Any) -> list[bytes]:
+    """The reads of a relation, as they are told apart."""
+    return [as_sent(each) for each in messages_in(relation) if named(each, "Read")]

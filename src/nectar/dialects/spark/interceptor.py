@@ -17,17 +17,20 @@ from pyspark.sql.connect.proto import base_pb2
 
 from nectar.dialects.spark.compressed import opened, with_relation
 from nectar.dialects.spark.connections import connection_of
-from nectar.dialects.spark.fresh import refreshed
+from nectar.dialects.spark.fresh import reads_in, refreshed
+from nectar.dialects.spark.frozen import Frozen
 from nectar.dialects.spark.function_names import ANY_NAME
 from nectar.dialects.spark.query import Query, query_of
 from nectar.dialects.spark.results import responses
-from nectar.errors import EnvironmentFailure, NectarError
+from nectar.dialects.spark.servers import engine_of
+from nectar.errors import EnvironmentFailure, NectarError, UserError
 from nectar.report.run import Part
 from nectar.session import current, running
 
 _log: Final = logging.getLogger("nectar.spark")
 # Words of statements that give names a meaning that plans do not show: functions, variables, and text that is run.
 _TEACHING: Final = (b"function", b"variable", b"declare", b"immediate", b"var ")
+_CACHING: Final = ("persist", "unpersist", "get_storage_level")
 
 enabled = False  # whether results are reused; what servers are taught is noticed all the time
 
@@ -42,6 +45,7 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
         self._answered: set[str] = set()  # operations that the server knows nothing of
         self._recorded: dict[str, Query] = {}  # operations whose answers are being recorded
         self._failures: set[str] = set()
+        self._frozen = Frozen()
 
     # calls that are answered by a stream
 
@@ -55,10 +59,11 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
                 if known is not None:
                     return known
                 sent = self._safely(self._as_sent, query, request)
-                if sent is None:
-                    self._forget(request.operation_id)
-                    return continuation(details, request)
-                return _Recorded(continuation(details, sent), self, request.operation_id, query)
+                if sent is not None:
+                    return _Recorded(continuation(details, sent), self, request.operation_id, query)
+                self._forget(request.operation_id)
+            else:
+                request = self._safely(self._as_cached, request) or request
         elif method == "ReattachExecute":
             recorded = self._recorded.get(request.operation_id)
             if recorded is not None:
@@ -67,8 +72,7 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
 
     def _noticed(self, request: Any) -> Query | None:
         """The query of a request, if it is one whose result may be reused."""
-        packed = request.plan.compressed_operation
-        if not request.plan.HasField("root") and packed.op_type != packed.OP_TYPE_RELATION:
+        if not _is_relation(request.plan):
             self._note_command(request.plan)
             return None
         session = current() if enabled else None
@@ -79,6 +83,8 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
             try:
                 root = opened(self._client, request.plan).root
                 query = query_of(session, self._client, root, frozenset(self._registered), part)
+                if self._frozen.have_changed(query.keyed.states):
+                    raise UserError("the session has cached a frame of files that have changed since")
             except NectarError as error:
                 text = str(error)
                 part.explain = lambda: text
@@ -99,6 +105,15 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
             return request
         root = opened(self._client, request.plan).root
         return with_relation(self._client, request, refreshed(root, query.keyed.states))
+
+    def _as_cached(self, request: Any) -> Any:
+        """A request that is not reused, as it is sent: over cached frames, as they were when they were cached."""
+        states = self._frozen.states()
+        if not states or not _is_relation(request.plan):
+            return request
+        root = opened(self._client, request.plan).root
+        known = states.keys() & set(reads_in(root))
+        return with_relation(self._client, request, refreshed(root, states)) if known else request
 
     def inherit(self, other: Interceptor) -> None:
         """This session was made from another one, and knows the functions that its server was taught there."""
@@ -170,7 +185,31 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
                     with self._lock:
                         self._answered.discard(request.operation_id)
                 return _Released(request, connection_of(self._client).session)
+        elif _name_of(details) == "AnalyzePlan" and request.WhichOneof("analyze") in _CACHING:
+            request = self._safely(self._caching, request) or request
         return continuation(details, request)
+
+    def _caching(self, request: Any) -> Any:
+        """A request to cache a frame, or about one, as it is sent to a server that remembers files."""
+        kind = request.WhichOneof("analyze")
+        relation = getattr(request, kind).relation
+        if kind == "persist":
+            session = current() if enabled else None
+            engine = engine_of(self._client) if session is not None else ""
+            if session is None or isinstance(engine, str) or engine.elsewhere is None:
+                return request
+            try:
+                query = query_of(session, self._client, relation, frozenset(self._registered), Part(kind))
+            except NectarError as error:
+                _log.info("a frame is cached as it is: %s", error)
+                return request
+            sent = self._frozen.persisted(relation, query.keyed.states)
+        else:
+            sent = self._frozen.unpersisted(relation) if kind == "unpersist" else self._frozen.as_cached(relation)
+        made = type(request)()
+        made.CopyFrom(request)
+        getattr(made, kind).relation.CopyFrom(sent)
+        return made
 
     def _safely(self, action: Any, *args: Any) -> Any:
         """What an action gives; None if it fails, which is logged once."""
@@ -223,6 +262,11 @@ class _Released:
     def result(self, timeout: float | None = None) -> Any:
         """The message."""
         return self._response
+
+
+def _is_relation(plan: Any) -> bool:
+    packed = plan.compressed_operation
+    return bool(plan.HasField("root") or packed.op_type == packed.OP_TYPE_RELATION)
 
 
 def _is_reattachable(request: Any) -> bool:

@@ -13,6 +13,7 @@ from nectar.catalog.service import Catalog, Kept
 from nectar.dialects.spark.circumstances import circumstances_of, environment
 from nectar.dialects.spark.constants import why_refused_constants
 from nectar.dialects.spark.elsewhere import Elsewhere
+from nectar.dialects.spark.fresh import reads_in
 from nectar.dialects.spark.keying import Keyed, keyed
 from nectar.dialects.spark.results import Recording, is_whole
 from nectar.dialects.spark.servers import Engine, engine_of
@@ -115,11 +116,18 @@ def query_of(session: Session, client: Any, root: Any, registered: frozenset[str
     part.name = _about(found)
     if elsewhere is not None and found.root.refusal in elsewhere.unseen:
         raise EnvironmentFailure(found.root.refusal)
-    refusal = found.root.refusal or ("" if elsewhere is None else why_refused_constants(root))
+    refusal = found.root.refusal or ("" if elsewhere is None else _why_not_elsewhere(root, found))
     if refusal:
         raise UserError(refusal)
     part.key = found.root.key.hex()
     return Query(session, catalog, engine, found, part, began)
+
+
+def _why_not_elsewhere(root: Any, found: Keyed) -> str:
+    """Why a plan is not reused on a server that remembers files, and computes constants first."""
+    if len(found.sources) != len(reads_in(root)):
+        return "it reads files through a view or a text, and the server may have looked at them long ago"
+    return why_refused_constants(root)
 
 
 def _about(found: Keyed) -> str:

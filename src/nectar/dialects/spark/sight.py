@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
 
+import pyarrow as pa
 from pyspark.sql.connect.proto import relations_pb2
 
 from nectar.dialects.spark.connections import Connection
@@ -26,6 +27,7 @@ from nectar.keys.expansion import joined
 from nectar.keys.scheme import digest_of
 
 _LOOPBACK: Final = ("localhost", "127.", "[::1]")
+_MICROSECONDS: Final = pa.timestamp("us", "UTC")
 _UNFINISHED: Final = "._COPYING_"  # engines of Hadoop leave files out that are called so, and those with a _ or . before
 
 
@@ -131,11 +133,9 @@ def _there(connection: Connection, root: str) -> dict[str, tuple[int, int]]:
     table = connection.rows(_chosen(read, columns))
     if not table.num_columns:
         return {}
-    times = [int(each.timestamp() * 1000 + 0.5) for each in table.column(2).to_pylist()]
-    return {
-        _plain(path): (size, time)
-        for path, size, time in zip(table.column(0).to_pylist(), table.column(1).to_pylist(), times, strict=True)
-    }
+    paths, sizes, times = table.column(0), table.column(1), table.column(2).cast(_MICROSECONDS).cast(pa.int64())
+    rows = zip(paths.to_pylist(), sizes.to_pylist(), times.to_pylist(), strict=True)
+    return {_plain(path): (size, time // 1000) for path, size, time in rows}
 
 
 def _plain(path: str) -> str:
