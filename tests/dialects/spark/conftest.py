@@ -50,10 +50,12 @@ def functions_are_sent_along(request):
         return
     from pyspark.cloudpickle import register_pickle_by_value, unregister_pickle_by_value
 
-    module = sys.modules[request.module.__name__]
-    register_pickle_by_value(module)
+    modules = [sys.modules[request.module.__name__], sys.modules[__name__]]
+    for module in modules:
+        register_pickle_by_value(module)
     yield
-    unregister_pickle_by_value(module)
+    for module in modules:
+        unregister_pickle_by_value(module)
 
 
 @pytest.fixture

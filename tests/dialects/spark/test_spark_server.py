@@ -228,15 +228,25 @@ def test_a_path_of_the_servers_own_folder_is_refused(spark, log, outcome, monkey
 
 
 def test_a_clone_knows_what_the_session_was_taught(spark, log, outcome):
+    assert outcome(spark.range(7).count)[1] == "computed"
     spark.udf.register("upper", lambda text: "mine")
     clone = spark.cloneSession()
     try:
-        first, what, why = outcome(clone.range(7).count)
-        assert (first, what) == (7, "computed"), why
-        assert outcome(spark.range(7).count)[:2] == (7, "reused")
-        rows, what, why = outcome(clone.createDataFrame([("a",)], ["t"]).select(F.upper("t").alias("u")).collect)
-        assert (rows[0].u, what) == ("mine", "uncacheable")
+        assert outcome(clone.range(7).count)[:2] == (7, "reused")
+        _, what, why = outcome(clone.createDataFrame([("a",)], ["t"]).select(F.upper("t").alias("u")).collect)
+        assert what == "uncacheable"
         assert "registered" in why
+    finally:
+        clone.client.close()
+
+
+def test_a_clone_under_a_given_name_may_be_shared(spark, outcome):
+    import uuid
+
+    assert spark.range(2).count() == 2  # the server has to know the session
+    clone = spark.cloneSession(str(uuid.uuid4()))
+    try:
+        assert "any name" in outcome(clone.range(7).count)[2]
     finally:
         clone.client.close()
 
@@ -283,3 +293,37 @@ def test_the_option_is_the_one_that_is_sent(spark, log, outcome, monkeypatch):
     outcome(spark.read.parquet(str(log)).collect)
     assert len(sent) == 1
     assert fresh.OPTION in sent[0].read.data_source.options
+
+
+# frames that a session has cached
+
+
+def test_a_cached_frame_is_the_one_that_queries_find(spark, log, outcome):
+    frame = spark.read.parquet(str(log)).cache()
+    assert outcome(frame.count)[:2] == (240, "computed")
+    assert frame.is_cached
+    assert outcome(frame.filter("seconds > 3").count)[1] == "computed"
+    frame.unpersist()
+    assert not frame.is_cached
+
+
+def test_a_cached_frame_stays_as_it_was_when_its_files_change(spark, log, outcome, new_session):
+    frame = spark.read.parquet(str(log)).cache()
+    assert outcome(frame.count)[:2] == (240, "computed")
+    write_day(log, 3)
+    rows, what, why = outcome(frame.count)
+    assert (rows, what) == (240, "uncacheable")
+    assert "cached a frame" in why
+    assert outcome(new_session().read.parquet(str(log)).count)[:2] == (360, "computed")
+    frame.unpersist()
+    assert outcome(spark.read.parquet(str(log)).count)[:2] == (360, "reused")
+
+
+def test_a_cached_frame_is_the_same_without_nectar(new_session, log):
+    """As the test above has it: this is what Spark does by itself."""
+    spark = new_session()
+    frame = spark.read.parquet(str(log)).cache()
+    assert frame.count() == 240
+    write_day(log, 3)
+    assert frame.count() == 240
+    frame.unpersist()

@@ -72,6 +72,7 @@ REFUSED_RELATIONS: Final[dict[str, str]] = {
     "apply_in_pandas_with_state": "it is a stream",
     "cached_remote_relation": "it refers to data on the server",
     "relation_changes": "it reads the history of a table",
+    "zip": "it puts rows of two frames side by side, which is not understood",
     "nearest_by_join": "a join by nearness is not understood",
     "common_inline_user_defined_table_function": "it has a table function of the user, which is not read",
     "common_inline_user_defined_data_source": "it reads a data source of the user",
