@@ -3,6 +3,7 @@
 #   make demo               a program is run, edited and run again; what is known is not computed again
 #   make test               the tests, on the default Python
 #   make test-sail          the tests of Spark programs, on Sail, in an environment of their own
+#   make test-spark         the same on a Spark server (needs Java); make test-spark SPARK=4.2.0: on that version
 #   make check              ruff, mypy, import-linter, deptry
 #   make test-deep          the long tests too
 #   make test-all-pythons   the tests on every supported Python that is installed here
@@ -16,11 +17,16 @@ JOBS ?= 2
 MINORS ?= 11 12 13 14 15
 TOPICS := fingerprint store memo polars incremental derived service spark dask locality
 
+comma := ,
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DOCS_READY := $(VENV)/.ready-docs
 SAIL_VENV ?= .venv-sail
 SAIL_READY := $(SAIL_VENV)/.ready
+SPARK ?=
+SPARK_VENV ?= .venv-spark$(addprefix -,$(SPARK))
+SPARK_READY := $(SPARK_VENV)/.ready
+SPARK_NEEDS := -e . 'pyspark[connect]$(if $(SPARK),==$(SPARK),>=4.2$(comma)<4.4)' pytest hypothesis
 BENCHES := $(foreach topic,$(TOPICS),$(if $(wildcard benchmarks/$(topic).py),bench-$(topic)))
 
 # uv is used where it is already there; it is never installed. Of pip only errors are shown.
@@ -32,7 +38,7 @@ install = if command -v uv >/dev/null 2>&1; \
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-sail test-deep test-all-pythons check format bench docs clean
+.PHONY: help venv demo test test-sail test-spark test-spark-with-java test-deep test-all-pythons check format bench docs clean
 .DELETE_ON_ERROR:
 
 help:
@@ -62,6 +68,15 @@ $(SAIL_READY): pyproject.toml
 		else $(SAIL_VENV)/bin/python -m pip install -qq --disable-pip-version-check -e '.[sail]' pytest hypothesis; fi
 	@touch $@
 
+# The whole of Spark, server included: some 500 MB.
+$(SPARK_READY): pyproject.toml
+	@echo "Setting up $(SPARK_VENV) (once; some minutes)"
+	@test -x $(SPARK_VENV)/bin/python || $(PYTHON) -m venv $(SPARK_VENV)
+	@if command -v uv >/dev/null 2>&1; \
+		then uv pip install --quiet --python $(SPARK_VENV)/bin/python $(SPARK_NEEDS); \
+		else $(SPARK_VENV)/bin/python -m pip install -qq --disable-pip-version-check $(SPARK_NEEDS); fi
+	@touch $@
+
 demo: $(READY)
 	@$(BIN)/nectar demo
 
@@ -70,6 +85,13 @@ test: $(READY)
 
 test-sail: $(SAIL_READY)
 	$(SAIL_VENV)/bin/python -m pytest tests/dialects/spark
+
+test-spark:
+	@if ! java -version >/dev/null 2>&1; then echo "Skipped: there is no Java, which Spark needs"; \
+	else $(MAKE) --no-print-directory test-spark-with-java SPARK=$(SPARK); fi
+
+test-spark-with-java: $(SPARK_READY)
+	NECTAR_TEST_SPARK=spark $(SPARK_VENV)/bin/python -m pytest tests/dialects/spark
 
 test-deep: $(READY)
 	NECTAR_TEST_PROFILE=deep $(BIN)/python -m pytest -n $(JOBS) -m ""
@@ -111,5 +133,5 @@ docs: $(DOCS_READY)
 	$(BIN)/zensical build --clean --config-file mkdocs.yml
 
 clean:
-	rm -rf .venv .venv-3.* .venv-sail .cache site dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-3.* .venv-sail .venv-spark* .cache site dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -146,6 +146,7 @@ _last: RunReport = RunReport()
 _DIALECTS: Final[dict[str, str]] = {
     "polars": "nectar.dialects.polars.api",
     "pyspark.sql.connect.client.core": "nectar.dialects.spark.api",
+    "pyspark.sql.session": "nectar.dialects.spark.default",
 }
 
 

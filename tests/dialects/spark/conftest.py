@@ -1,6 +1,9 @@
-"""A Sail server for all tests, and for each test a client of its own with an empty store."""
+"""A server for all tests, and for each test a client of its own with an empty store."""
+
+import sys
 
 import pytest
+from tests.dialects.spark import engines
 
 import nectar
 from nectar import session
@@ -22,18 +25,37 @@ def enabled(home, monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def server():
-    from pysail.spark import SparkConnectServer
-
-    started = SparkConnectServer()
-    started.start(background=True)
-    return started
+def engine():
+    started = engines.started()
+    yield started
+    started.stop()
 
 
 @pytest.fixture
-def address(server):
-    host, port = server.listening_address
-    return f"sc://{host}:{port}"
+def server(engine):
+    """The server of Sail that runs in this process."""
+    return engine.inner
+
+
+@pytest.fixture
+def address(engine):
+    return engine.address
+
+
+@pytest.fixture(autouse=True, scope="module")
+def functions_are_sent_along(request):
+    """Functions of tests go to a server elsewhere as those of a program's main file do."""
+    if engines.ENGINE != "spark":
+        yield
+        return
+    from pyspark.cloudpickle import register_pickle_by_value, unregister_pickle_by_value
+
+    modules = [sys.modules[request.module.__name__], sys.modules[__name__]]
+    for module in modules:
+        register_pickle_by_value(module)
+    yield
+    for module in modules:
+        unregister_pickle_by_value(module)
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.dialects.spark import engines
 
-pytest.importorskip("pyspark.sql.connect.session", reason="Spark is not installed: make test-sail")
-pytest.importorskip("pysail", reason="Sail is not installed: make test-sail")
+engines.needed()
 
 from tests.dialects.spark.random_programs import answer, program
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from unittest.mock import ANY
 
 import pytest
+from tests.dialects.spark import engines
 
-pytest.importorskip("pyspark.sql.connect.session", reason="Spark is not installed: make test-sail")
-pytest.importorskip("pysail", reason="Sail is not installed: make test-sail")
+engines.needed()
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
@@ -256,6 +256,7 @@ def run(folder, log, home, name="p", hashseed="0", variables="0", deeper=DEEPER)
     return rows, what.strip()
 
 
+@engines.only_sail  # Spark has its own, in test_spark_server.py
 def test_another_process_user_and_folder_find_the_result(tmp_path, log, home):
     first, what = run(tmp_path / "alice", log, home, "alice")
     assert what.startswith("computed")
@@ -263,6 +264,7 @@ def test_another_process_user_and_folder_find_the_result(tmp_path, log, home):
     assert run(tmp_path / "bobbie", log, home, "bobbie", "2", variables="5") == (first, "reused")
 
 
+@engines.only_sail  # Spark has its own, in test_spark_server.py
 def test_a_function_edited_two_modules_deep_is_run_again(tmp_path, log, home):
     first, _ = run(tmp_path / "alice", log, home)
     edited, what = run(tmp_path / "alice", log, home, deeper=DEEPER.replace("+ 1", "+ 2"))
@@ -271,6 +273,7 @@ def test_a_function_edited_two_modules_deep_is_run_again(tmp_path, log, home):
     assert run(tmp_path / "alice", log, home, deeper="# noted\n" + DEEPER) == (first, "reused")
 
 
+@engines.only_sail  # Spark has its own, in test_spark_server.py
 def test_nectar_run_takes_an_unchanged_program(tmp_path, log, home):
     program = textwrap.dedent(PROGRAM)
     plain = "\n".join(line for line in program.splitlines() if "nectar" not in line)

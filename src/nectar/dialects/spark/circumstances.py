@@ -12,21 +12,29 @@ import platform
 from functools import cache
 from typing import Any, Final
 
-from pyspark.sql.connect.proto import base_pb2
-
+from nectar.dialects.spark.connections import connection_of
 from nectar.dialects.spark.servers import Engine
 from nectar.keys.expansion import joined
 from nectar.keys.scheme import FRAME, digest_of
 
-_NAMES_ONLY: Final = frozenset({"spark.app.name", "spark.app.id", "spark.remote", "spark.master"})
+# What a program is called, where it runs, and what the server uses for itself.
+_NAMES_ONLY: Final = frozenset({
+    "spark.app.name", "spark.app.id", "spark.app.startTime", "spark.app.submitTime", "spark.remote", "spark.master",
+    "spark.driver.host", "spark.driver.port", "spark.driver.bindAddress", "spark.driver.memory", "spark.executor.id",
+    "spark.executor.memory", "spark.submit.deployMode", "spark.submit.pyFiles", "spark.local.dir", "spark.ui.enabled",
+    "spark.ui.port", "spark.ui.showConsoleProgress", "spark.sql.warehouse.dir", "spark.connect.grpc.binding.address",
+    "spark.connect.grpc.binding.port", "spark.connect.authenticate.token", "spark.plugins",
+})  # fmt: skip
+# In force although nobody has set it, and not the same everywhere.
+_ALWAYS: Final = "spark.sql.session.timeZone"
 _FORM: Final = "spark 2"  # of results: those of the first have schemas that engines cannot read
 _LIBRARIES: Final = ("numpy", "pandas", "pyarrow")  # what the engine hands to Python functions is made with them
 
 
 def circumstances_of(client: Any, engine: Engine) -> bytes:
     """What results of this session depend on, as it is now. The server is asked for its settings each time."""
-    operation = base_pb2.ConfigRequest.Operation(get_all=base_pb2.ConfigRequest.GetAll())
-    made = dict(client.config(operation).pairs)
+    connection = connection_of(client)
+    made = connection.settings() if engine.elsewhere is None else connection.settings(_ALWAYS)
     settings = [text for name in sorted(made.keys() - _NAMES_ONLY) for text in (name, str(made[name]))]
     zone = os.environ.get("TZ", "")
     parts = joined(*_versions()), joined(*engine.description), joined(zone, *settings)

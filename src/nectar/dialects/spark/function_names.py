@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from typing import Final
 
-KNOWN: Final = frozenset({
+from pyspark import __version__ as _client
+
+# Where the client does not have them, a server may know others by these names.
+_SINCE_4_3: Final = frozenset({
+    "collect_union", "counter_diff", "from_base32", "hmac", "jaro_winkler_similarity", "timestamp_nanos", "to_base32",
+    "try_variant_array_append", "try_variant_insert", "try_variant_set", "unix_nanos", "variant_array_append",
+    "variant_delete", "variant_insert", "variant_set", "variant_strip_nulls", "vector_avg", "vector_cosine_similarity",
+    "vector_inner_product", "vector_l2_distance", "vector_norm", "vector_normalize", "vector_sum",
+})  # fmt: skip
+_ALWAYS: Final = frozenset({
     "%", "&", "*", "+", "-", "/", "<", "<=", "<=>", "==", ">", ">=", "^", "abs", "acos", "acosh", "add_months",
     "aes_decrypt", "aggregate", "and", "any_value", "approx_count_distinct", "approx_percentile", "array",
     "array_agg", "array_append", "array_compact", "array_contains", "array_distinct", "array_except", "array_insert",
@@ -72,6 +81,7 @@ KNOWN: Final = frozenset({
     "xpath_long", "xpath_number", "xpath_short", "xpath_string", "xxhash64", "year", "zeroifnull", "zip_with", "|",
     "~",
 })  # fmt: skip
+KNOWN: Final = _ALWAYS if _client.startswith("4.2.") else _ALWAYS | _SINCE_4_3
 
 _DIFFERS: Final = "gives something else each time"
 _CLOCK: Final = "reads the clock"

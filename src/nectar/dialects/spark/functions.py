@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from pyspark.sql.connect.expressions import PythonUDF
@@ -22,18 +22,25 @@ _log: Final = logging.getLogger("nectar.spark")
 _MOST: Final = 1024  # functions; a plan is made anew for each action, so the latest are enough
 _SIDE_EFFECTS: Final = ("DataFrame.foreach.<locals>", "DataFrame.foreachPartition.<locals>")
 
+_FOR_ITS_EFFECT: Final = "foreach is run for what it does, and not for a result"
+
 
 @dataclass(frozen=True, slots=True)
 class Pickled:
-    """A function that a plan holds. digest: what it computes. refusal: why its results are not reused."""
+    """A function that a plan holds. digest: what it computes. refusal: why its results are not reused.
+
+    command: the bytes that it was pickled as, which differ between processes.
+    """
 
     function: Any
     digest: bytes
     refusal: str = ""
+    command: bytes = field(default=b"", compare=False, repr=False)
 
 
 _lock: Final = threading.Lock()
 _remembered: Final[OrderedDict[bytes, Pickled]] = OrderedDict()
+_warned: Final[set[str]] = set()
 _plain_to_plan: Final = PythonUDF.to_plan
 
 
@@ -60,11 +67,20 @@ def is_still(pickled: Pickled) -> bool:
 
 def _to_plan(self: Any, session: Any) -> Any:
     before = _described_or_none(self._func)
+    if before is not None and before.refusal:
+        _warn(before.refusal)
     expression = _plain_to_plan(self, session)
     # Once more: another thread may have changed what the function captured while it was pickled.
     if before is not None and _described_or_none(self._func) == before:
-        _remember(expression.command, before)
+        _remember(expression.command, replace(before, command=expression.command))
     return expression
+
+
+def _warn(refusal: str) -> None:
+    """The log says once why results of a function are not reused; of foreach nobody expects it."""
+    if refusal not in _warned and refusal != _FOR_ITS_EFFECT and len(_warned) < _MOST:
+        _warned.add(refusal)
+        _log.warning("queries with this function run as without Nectar: %s", refusal)
 
 
 def _remember(command: bytes, pickled: Pickled) -> None:
@@ -87,7 +103,7 @@ def _described_or_none(function: Any) -> Pickled | None:
 def _described(function: Any) -> Pickled:
     name = str(getattr(function, "__qualname__", type(function).__qualname__))
     if name.startswith(_SIDE_EFFECTS):
-        return Pickled(function, b"", "foreach is run for what it does, and not for a result")
+        return Pickled(function, b"", _FOR_ITS_EFFECT)
     try:
         outcome = outcome_of(function)
     except NectarError as error:

@@ -16,16 +16,23 @@ from typing import Any, Final
 import grpc
 from pyspark.sql.connect.proto import base_pb2
 
+from nectar.dialects.spark.compressed import opened, with_relation
+from nectar.dialects.spark.connections import connection_of
+from nectar.dialects.spark.fresh import reads_in, refreshed
+from nectar.dialects.spark.frozen import Frozen
 from nectar.dialects.spark.function_names import ANY_NAME
 from nectar.dialects.spark.persisted import ask_for, ask_no_more
 from nectar.dialects.spark.query import Query, query_of
 from nectar.dialects.spark.results import responses
 from nectar.dialects.spark.reusing import give_up, look_up, note_cost, put_in
-from nectar.errors import NectarError
+from nectar.errors import EnvironmentFailure, NectarError, UserError
 from nectar.report.run import Part, RunReport
 from nectar.session import current, running
 
 _log: Final = logging.getLogger("nectar.spark")
+# Words of statements that give names a meaning that plans do not show: functions, variables, and text that is run.
+_TEACHING: Final = (b"function", b"variable", b"declare", b"immediate", b"var ")
+_CACHING: Final = ("persist", "unpersist", "get_storage_level")
 
 enabled = False  # whether results are reused; what servers are taught is noticed all the time
 
@@ -40,6 +47,7 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
         self._answered: set[str] = set()  # operations that the server knows nothing of
         self._recorded: dict[str, Query] = {}  # operations whose answers are being recorded
         self._failures: set[str] = set()
+        self._frozen = Frozen()
 
     # calls that are answered by a stream
 
@@ -52,7 +60,13 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
                 known = self._safely(self._known, query, request)
                 if known is not None:
                     return known
-                return _Recorded(continuation, details, request, self, query)
+                sent = self._safely(self._as_sent, query, request)
+                if sent is not None:
+                    over_parts = self._safely(self._over_parts, query, request) if query.known else None
+                    return _Recorded(continuation, details, over_parts or sent, self, query, over_parts and sent)
+                self._forget(request.operation_id)
+            else:
+                request = self._safely(self._as_cached, request) or request
         elif method == "ReattachExecute":
             recorded = self._recorded.get(request.operation_id)
             if recorded is not None:
@@ -61,8 +75,7 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
 
     def _noticed(self, request: Any) -> Query | None:
         """The query of a request, if it is one whose result may be reused."""
-        kind = request.plan.WhichOneof("op_type")
-        if kind != "root":  # Sail takes no compressed plans
+        if not _is_relation(request.plan):
             self._note_command(request.plan)
             return None
         session = current() if enabled else None
@@ -71,11 +84,16 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
         with running() as report:
             part = Part("query", "uncacheable")
             try:
-                query = query_of(session, self._client, request.plan.root, frozenset(self._registered), part)
+                root = opened(self._client, request.plan).root
+                query = query_of(session, self._client, root, frozenset(self._registered), part)
+                if self._frozen.have_changed(query.keyed.states):
+                    raise UserError("the session has cached a frame of files that have changed since")
             except NectarError as error:
                 text = str(error)
                 part.explain = lambda: text
                 session.totals.count(report.add(part))
+                if isinstance(error, EnvironmentFailure):
+                    self._warn(text)
                 return None
             part.outcome = "computed"
             part.explain = lambda: "no result is known under its key"
@@ -86,15 +104,45 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
                 self._recorded[request.operation_id] = query
         return query
 
+    def _as_sent(self, query: Query, request: Any) -> Any:
+        """The request as it is sent: a server that remembers files is told what they hold now."""
+        if query.engine.elsewhere is None or not query.keyed.states:
+            return request
+        root = opened(self._client, request.plan).root
+        return with_relation(self._client, request, refreshed(root, query.keyed.states))
+
+    def _over_parts(self, query: Query, request: Any) -> Any:
+        """The request over known parts. The program's own stays as it is: its client may send it again."""
+        return with_relation(self._client, request, query.plan)
+
+    def _as_cached(self, request: Any) -> Any:
+        """A request that is not reused, as it is sent: over cached frames, as they were when they were cached."""
+        states = self._frozen.states()
+        if not states or not _is_relation(request.plan):
+            return request
+        root = opened(self._client, request.plan).root
+        known = states.keys() & set(reads_in(root))
+        return with_relation(self._client, request, refreshed(root, states)) if known else request
+
+    def inherit(self, other: Interceptor) -> None:
+        """This session was made from another one, and knows the functions that its server was taught there."""
+        self._registered = set(other._registered)
+
     def _note_command(self, plan: Any) -> None:
         """Remembers the names of functions that the server is taught; plans that use them are not reused."""
+        try:
+            plan = opened(self._client, plan)
+        except NectarError:
+            self._registered.add(ANY_NAME)
+            return
         kind = plan.command.WhichOneof("command_type")
         if kind in ("register_function", "register_table_function"):
             self._registered.add(getattr(plan.command, kind).function_name.lower())
         elif kind == "sql_command":
-            if b"function" in plan.command.SerializeToString().lower():
+            text = plan.command.SerializeToString().lower()
+            if any(word in text for word in _TEACHING):
                 self._registered.add(ANY_NAME)
-        elif kind is None or kind == "register_data_source":  # a compressed command may be any of them
+        elif kind is None or kind == "register_data_source":
             self._registered.add(ANY_NAME)
 
     def _look_up(self, query: Query, report: RunReport) -> None:
@@ -120,7 +168,7 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
         if _is_reattachable(request):  # otherwise nobody asks to have it released
             with self._lock:
                 self._answered.add(request.operation_id)
-        return responses(query.answer, request, self._client._server_session_id or "")
+        return responses(query.answer, request, connection_of(self._client).session)
 
     # recording
 
@@ -158,45 +206,64 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
                 if request.HasField("release_all"):
                     with self._lock:
                         self._answered.discard(request.operation_id)
-                return _Released(request, self._client._server_session_id or "")
-        elif _name_of(details) == "AnalyzePlan":
-            self._safely(self._note_persisted, request)
+                return _Released(request, connection_of(self._client).session)
+        elif _name_of(details) == "AnalyzePlan" and request.WhichOneof("analyze") in _CACHING:
+            request = self._safely(self._caching, request) or request
         return continuation(details, request)
 
-    def _note_persisted(self, request: Any) -> None:
-        """Remembers which relations the program wants to be kept."""
+    def _caching(self, request: Any) -> Any:
+        """A request to cache a frame, or about one, as it is sent; what the program wants to be kept is remembered."""
         kind = request.WhichOneof("analyze")
-        session = current() if enabled and kind in ("persist", "unpersist") else None
-        if session is None:
-            return
         relation = getattr(request, kind).relation
+        query = None if kind == "get_storage_level" else self._cached_query(kind, relation)
+        if query is not None:
+            (ask_for if kind == "persist" else ask_no_more)(query.keyed.root.program)
+        if kind == "persist" and (query is None or query.engine.elsewhere is None):
+            return request
+        if kind == "persist" and query is not None:
+            sent = self._frozen.persisted(relation, query.keyed.states)
+        else:
+            sent = self._frozen.unpersisted(relation) if kind == "unpersist" else self._frozen.as_cached(relation)
+        made = type(request)()
+        made.CopyFrom(request)
+        getattr(made, kind).relation.CopyFrom(sent)
+        return made
+
+    def _cached_query(self, kind: str, relation: Any) -> Query | None:
+        """The query of a frame that the program caches, or no longer wants cached; None if it is not shared."""
+        session = current() if enabled else None
+        if session is None:
+            return None
         try:
-            query = query_of(session, self._client, relation, frozenset(self._registered), Part(kind))
+            return query_of(session, self._client, relation, frozenset(self._registered), Part(kind))
         except NectarError as error:
             _log.info("%s() is not shared: %s", kind, error)
-            return
-        (ask_for if kind == "persist" else ask_no_more)(query.keyed.root.program)
+            return None
 
     def _safely(self, action: Any, *args: Any) -> Any:
         """What an action gives; None if it fails, which is logged once."""
         try:
             return action(*args)
         except Exception as error:
-            text = f"{type(error).__name__}: {error}"
-            if text not in self._failures:
-                self._failures.add(text)
-                _log.warning("a Spark program runs as without Nectar: %s", text, exc_info=True)
+            self._warn(f"{type(error).__name__}: {error}", exc_info=True)
             return None
+
+    def _warn(self, text: str, exc_info: bool = False) -> None:
+        """The log says it, once for each client."""
+        if text not in self._failures:
+            self._failures.add(text)
+            _log.warning("a Spark program runs as without Nectar: %s", text, exc_info=exc_info)
 
 
 class _Recorded:
-    """The stream of a call, recorded as it is read."""
+    """The stream of a call, recorded as it is read. without: the request without known parts, should it fail."""
 
-    def __init__(self, continuation: Any, details: Any, request: Any, interceptor: Interceptor, query: Query) -> None:
+    def __init__(
+        self, continuation: Any, details: Any, request: Any, interceptor: Interceptor, query: Query, without: Any = None
+    ) -> None:
         self._interceptor, self._operation, self._query = interceptor, request.operation_id, query
-        sent = _with_known_parts(request, query)
-        self._call = continuation(details, sent)
-        self._as_given = None if sent is request else lambda: continuation(details, request)
+        self._call = continuation(details, request)
+        self._as_given = None if without is None else lambda: continuation(details, without)
         self._ahead: deque[Any] = deque()
 
     def __getattr__(self, name: str) -> Any:
@@ -257,14 +324,9 @@ def _has_rows(response: Any) -> bool:
     return bool(response.HasField("arrow_batch") or response.HasField("result_complete"))
 
 
-def _with_known_parts(request: Any, query: Query) -> Any:
-    """The request that is sent. The program's own stays as it is: its client may send it again."""
-    if not query.known or not isinstance(request, base_pb2.ExecutePlanRequest):
-        return request
-    sent = base_pb2.ExecutePlanRequest()
-    sent.CopyFrom(request)
-    sent.plan.root.CopyFrom(query.plan)
-    return sent
+def _is_relation(plan: Any) -> bool:
+    packed = plan.compressed_operation
+    return bool(plan.HasField("root") or packed.op_type == packed.OP_TYPE_RELATION)
 
 
 def _is_reattachable(request: Any) -> bool:

@@ -7,17 +7,19 @@ above it so.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from nectar.dialects.spark.elsewhere import Elsewhere
+from nectar.dialects.spark.fresh import as_sent
 from nectar.dialects.spark.function_names import ANY_NAME
 from nectar.dialects.spark.functions import Pickled, is_still
 from nectar.dialects.spark.kinds import RELATIONS
 from nectar.dialects.spark.parts import why_not_apart
 from nectar.dialects.spark.reads import Source, source_of
 from nectar.dialects.spark.relations import Step, steps_of
-from nectar.errors import InputFailure, UserError
+from nectar.errors import EnvironmentFailure, UserError
 from nectar.keys.expansion import joined
 from nectar.keys.scheme import digest_of
 from nectar.program.tree import ROW_WISE, Node, Program
@@ -28,12 +30,13 @@ _UNSEEN: Final = "its files were not looked at, since another part is refused"
 
 @dataclass(frozen=True, slots=True)
 class Keyed:
-    """A program and what its keys stand for."""
+    """A program and what its keys stand for. states: what the files of each read hold, by the read as it is sent."""
 
     program: Program
     sources: tuple[Source, ...]
     identities: tuple[Identity, ...]
     functions: tuple[Pickled, ...]
+    states: Mapping[bytes, bytes]
     steps: tuple[Step, ...] = ()
     node_of: tuple[int, ...] = ()  # for each step
 
@@ -61,16 +64,25 @@ class Keyed:
         return told
 
 
-def keyed(root: object, circumstances: bytes, inputs: Inputs, registered: Collection[str]) -> Keyed:
-    """The program of a plan, whose root relation is given. registered: names that are functions of the user's now."""
-    return _Keying(steps_of(root), circumstances, inputs, registered).run()
+def keyed(
+    root: object, circumstances: bytes, inputs: Inputs, registered: Collection[str],
+    elsewhere: Elsewhere | None = None,
+) -> Keyed:  # fmt: skip
+    """The program of a plan, whose root relation is given. registered: names that are functions of the user's now.
+
+    elsewhere: the server, if it is none of this process.
+    """
+    return _Keying(steps_of(root), circumstances, inputs, registered, elsewhere).run()
 
 
 class _Keying:
     def __init__(
-        self, steps: Sequence[Step], circumstances: bytes, inputs: Inputs, registered: Collection[str]
-    ) -> None:
+        self, steps: Sequence[Step], circumstances: bytes, inputs: Inputs, registered: Collection[str],
+        elsewhere: Elsewhere | None,
+    ) -> None:  # fmt: skip
         self._steps, self._frame, self._inputs, self._registered = steps, circumstances, inputs, registered
+        self._elsewhere = elsewhere
+        self._states: dict[bytes, bytes] = {}
         self._nodes: list[Node] = []
         self._node_of: list[int] = []
         self._by_key: dict[tuple[bytes, ...], int] = {}
@@ -85,8 +97,8 @@ class _Keying:
             self._node_of.append(self._added(node))
         functions = tuple(function for step in self._steps for function in step.functions)
         return Keyed(
-            Program(tuple(self._nodes)), tuple(self._sources), tuple(self._identities), functions, tuple(self._steps),
-            tuple(self._node_of),
+            Program(tuple(self._nodes)), tuple(self._sources), tuple(self._identities), functions, self._states,
+            tuple(self._steps), tuple(self._node_of),
         )  # fmt: skip
 
     def _added(self, node: Node) -> int:
@@ -101,16 +113,20 @@ class _Keying:
     def _relation(self, step: Step) -> Node:
         below = tuple(self._node_of[number] for number in step.inputs)
         nodes = [self._nodes[number] for number in below]
-        program = digest_of(self._frame + joined("program", step.content, *(node.program for node in nodes)))
-        best = self._key(step, [node.keys[0] for node in nodes])
-        last = self._key(step, [node.keys[-1] for node in nodes])
         below_refused = sorted((node.refusal for node in nodes if node.refusal), key=lambda reason: reason == _UNSEEN)
         refusal = self._refusal(step) or next(iter(below_refused), "")
+        content = step.content
+        if step.functions and self._elsewhere is not None and not refusal:
+            refusal = self._elsewhere.why_unlike(step.functions)
+            content = content if refusal else joined("elsewhere", content, self._elsewhere.environment())
+        program = digest_of(self._frame + joined("program", content, *(node.program for node in nodes)))
+        best = self._key(content, [node.keys[0] for node in nodes])
+        last = self._key(content, [node.keys[-1] for node in nodes])
         order = RELATIONS.get(step.kind, ROW_WISE)
         return Node(step.kind, below, program, tuple(dict.fromkeys((best, last))), order, refusal, step.breaks)
 
-    def _key(self, step: Step, below: Sequence[bytes]) -> bytes:
-        return digest_of(self._frame + joined("key", step.content, *below))
+    def _key(self, content: bytes, below: Sequence[bytes]) -> bytes:
+        return digest_of(self._frame + joined("key", content, *below))
 
     def _refusal(self, step: Step) -> str:
         if step.refusals:
@@ -131,7 +147,10 @@ class _Keying:
                 raise UserError("this session may have sources of its own under any name")
             source = source_of(step.read)
             identities = self._inputs.identify(source.files)
-        except (UserError, InputFailure) as error:
+            unseen = "" if self._elsewhere is None else self._elsewhere.why_unseen(source)
+            if unseen:
+                raise EnvironmentFailure(unseen)
+        except (UserError, EnvironmentFailure) as error:
             unknown = digest_of(joined("unknown", str(error)))
             return Node("read", (), unknown, (unknown,), order, str(error), is_input=True)
         self._sources.append(source)
@@ -142,4 +161,6 @@ class _Keying:
             digest_of(self._frame + joined("key", source.content, source.layout, *(each[which] for each in names)))
             for which in (0, -1)
         )
-        return Node(f"read {source.text}", (), program, tuple(dict.fromkeys(keys)), order, is_input=True)
+        distinct = tuple(dict.fromkeys(keys))
+        self._states[as_sent(step.read)] = digest_of(joined("state", *distinct))
+        return Node(f"read {source.text}", (), program, distinct, order, is_input=True)

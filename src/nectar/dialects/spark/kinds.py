@@ -18,6 +18,8 @@ _BY_PARTITION: Final = Order(sensitive=True, arbitrary=True)  # a function sees 
 RELATIONS: Final[dict[str, Order]] = {
     "read": _SCRAMBLED,
     "local_relation": ROW_WISE,
+    "cached_local_relation": ROW_WISE,  # the client names its data by their hash
+    "chunked_cached_local_relation": ROW_WISE,
     "range": ROW_WISE,
     "project": ROW_WISE,
     "filter": ROW_WISE,
@@ -68,10 +70,9 @@ REFUSED_RELATIONS: Final[dict[str, str]] = {
     "collect_metrics": "it observes metrics, which a known result would not give",
     "with_watermark": "it is a stream",
     "apply_in_pandas_with_state": "it is a stream",
-    "cached_local_relation": "it refers to data on the server",
-    "chunked_cached_local_relation": "it refers to data on the server",
     "cached_remote_relation": "it refers to data on the server",
     "relation_changes": "it reads the history of a table",
+    "zip": "it puts rows of two frames side by side, which is not understood",
     "nearest_by_join": "a join by nearness is not understood",
     "common_inline_user_defined_table_function": "it has a table function of the user, which is not read",
     "common_inline_user_defined_data_source": "it reads a data source of the user",

@@ -13,6 +13,9 @@ from nectar import __version__
 from nectar.catalog.handover import Handover
 from nectar.catalog.service import Catalog, Kept, NotKept
 from nectar.dialects.spark.circumstances import circumstances_of, environment
+from nectar.dialects.spark.constants import why_refused_constants
+from nectar.dialects.spark.elsewhere import Elsewhere
+from nectar.dialects.spark.fresh import reads_in
 from nectar.dialects.spark.keying import Keyed, keyed
 from nectar.dialects.spark.results import Recording
 from nectar.dialects.spark.servers import Engine, engine_of
@@ -132,19 +135,30 @@ def query_of(session: Session, client: Any, root: Any, registered: frozenset[str
     """The query of a plan as everything is now. Raises NectarError, with the reason, if it has to run as it is."""
     engine = engine_of(client)
     if isinstance(engine, str):
-        raise UserError(engine)
+        raise EnvironmentFailure(engine)
     catalog = session.catalog
     if catalog is None:
         raise UserError("the catalog cannot be used")
     began = session.clock.now()
     plan = relations_pb2.Relation()
     plan.CopyFrom(root)
-    found = keyed(plan, circumstances_of(client, engine), session.inputs, registered)
+    elsewhere = None if engine.elsewhere is None else Elsewhere(engine.elsewhere, session.settings.home)
+    found = keyed(plan, circumstances_of(client, engine), session.inputs, registered, elsewhere)
     part.name = _about(found, found.program.root)
-    if found.root.refusal:
-        raise UserError(found.root.refusal)
+    if elsewhere is not None and found.root.refusal in elsewhere.unseen:
+        raise EnvironmentFailure(found.root.refusal)
+    refusal = found.root.refusal or ("" if elsewhere is None else _why_not_elsewhere(root, found))
+    if refusal:
+        raise UserError(refusal)
     part.key = found.root.key.hex()
     return Query(session, catalog, engine, found, plan, part, began)
+
+
+def _why_not_elsewhere(root: Any, found: Keyed) -> str:
+    """Why a plan is not reused on a server that remembers files, and computes constants first."""
+    if len(found.sources) != len(reads_in(root)):
+        return "it reads files through a view or a text, and the server may have looked at them long ago"
+    return why_refused_constants(root)
 
 
 def _about(found: Keyed, number: int) -> str:

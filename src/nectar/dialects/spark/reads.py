@@ -18,7 +18,7 @@ from nectar.errors import InputFailure, UserError
 from nectar.keys.expansion import joined
 from nectar.store.inputs import failures
 
-_FORMATS: Final = frozenset({"parquet", "csv", "json", "text"})
+_FORMATS: Final = frozenset({"parquet", "orc", "csv", "json", "text"})
 _OPTIONS: Final = frozenset({
     "path", "header", "sep", "delimiter", "quote", "escape", "inferschema", "nullvalue", "emptyvalue", "nanvalue",
     "positiveinf", "negativeinf", "dateformat", "timestampformat", "timestampntzformat", "encoding", "charset",
@@ -47,10 +47,11 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a read reads. content: format, schema, options. listings: one for each path."""
+    """What a read reads. content: format, schema, options. paths: as the program has them. listings: one for each."""
 
     content: bytes
     text: str
+    paths: tuple[str, ...]
     listings: tuple[Listing, ...]
 
     @property
@@ -88,7 +89,7 @@ def source_of(read: Any) -> Source:
     others = [text for name in sorted(options.keys() - {"path"}) for text in (name, options[name])]
     schema = ("schema", source.schema) if source.HasField("schema") else ("inferred",)
     content = joined("files", source.format.lower(), *schema, *others)
-    return Source(content, f"{source.format} {', '.join(paths)}", listings)
+    return Source(content, f"{source.format} {', '.join(paths)}", tuple(paths), listings)
 
 
 def _expect_understood(source: Any, options: dict[str, str]) -> None:

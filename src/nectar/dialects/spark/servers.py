@@ -1,6 +1,8 @@
-"""Sail servers of this process: they see the files that this process sees, as they are now.
+"""The engine that a client talks to: Sail in this process, or Spark behind an address.
 
-A server elsewhere may see other files under the same names, or freeze what it has seen; its programs run as they are.
+Sail in this process sees the files that this process sees, as they are now. A server elsewhere may see other files under
+the same names, which `sight.py` finds out; and Spark remembers lists of files and their contents, so that it has to be
+told when they have changed (`fresh.py`). What does not tell its version is refused.
 """
 
 from __future__ import annotations
@@ -14,12 +16,20 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
+from nectar.dialects.spark.connections import Connection, connection_of
+from nectar.errors import EnvironmentFailure
+
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """A server of this process. description: its version, and the settings it was started with."""
+    """A server whose programs may be reused. description: its version, and the settings it was started with.
+
+    elsewhere: the connection to a server that is none of this process. Such a server may answer from lists of files and
+    caches that it made earlier, also for other sessions, and runs Python functions in an environment of its own.
+    """
 
     description: tuple[str, ...]
+    elsewhere: Connection | None = None
 
     @property
     def reads_arrow(self) -> bool:
@@ -51,14 +61,29 @@ def uninstall() -> None:
 
 
 def engine_of(client: Any) -> Engine | str:
-    """The server of this process that a client talks to; or why there is none whose programs are reused."""
+    """The engine that a client talks to; or why its programs are not reused."""
     builder = client._builder
-    if type(builder).__module__ != "pyspark.sql.connect.client.core":
-        return "the program connects in a way of its own, and the server may see other files"
-    return _engine_at(builder.endpoint)
+    # A builder of the program's own may lead anywhere, whatever its address.
+    embedded = _embedded_at(builder.endpoint) if _is_plain(builder) else None
+    return _elsewhere(connection_of(client)) if embedded is None else embedded
 
 
-def _engine_at(endpoint: str) -> Engine | str:
+def _is_plain(builder: Any) -> bool:
+    return type(builder).__module__ == "pyspark.sql.connect.client.core"
+
+
+def _elsewhere(connection: Connection) -> Engine | str:
+    try:
+        is_spark = connection.remembered("is Spark", lambda: "spark.app.id" in connection.settings())
+        version = connection.version()
+    except EnvironmentFailure as error:
+        return str(error)
+    if not is_spark:
+        return f"the server at {connection.endpoint} is not Spark, and does not tell its own version"
+    return Engine(("spark", version), connection)
+
+
+def _embedded_at(endpoint: str) -> Engine | str | None:
     host, _, port = endpoint.replace("localhost", "127.0.0.1").rpartition(":")
     for server, (process, settings) in list(_started.items()):
         address = server.listening_address if server.running else None
@@ -70,7 +95,7 @@ def _engine_at(endpoint: str) -> Engine | str:
         if mode != "local":
             return f"Sail runs as a {mode}: whether all of it sees the same files is not known"
         return Engine(("sail", _version(), *settings))
-    return f"the server at {endpoint} is not one of this process: it may see other files"
+    return None
 
 
 def _is_reached(listening: str, host: str) -> bool:

@@ -27,7 +27,7 @@ def calls_in(text: str) -> frozenset[str] | str:
     """The functions that an expression calls, in small letters; or why it is not reused."""
     if not text.isascii() or any(sign in text for sign in _HIDING):
         return "a text has comments, escapes or letters that engines read differently"
-    pieces = _pieces(text)
+    pieces = pieces_of(text)
     if pieces is None:
         return "a text has signs that are not understood"
     called: set[str] = set()
@@ -41,7 +41,7 @@ def calls_in(text: str) -> frozenset[str] | str:
     return frozenset(called)
 
 
-def _pieces(text: str) -> list[tuple[str, str]] | None:
+def pieces_of(text: str) -> list[tuple[str, str]] | None:
     """Words, strings, numbers and signs; None if there is anything else."""
     found: list[tuple[str, str]] = []
     at = 0

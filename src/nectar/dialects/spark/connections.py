@@ -1,0 +1,134 @@
+"""Questions to the server of a client, beside the calls of the program.
+
+A question is asked once, with a limit of time, past the interceptor and the retries of the client, and changes nothing in
+the client. Law: a server that is gone, was restarted or does not understand is a failure here; what the program hears of
+it is what the server answers to the program's own call.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Hashable
+from typing import Any, Final
+
+import grpc
+import pyarrow as pa
+import pyarrow.ipc
+from pyspark.sql.connect.proto import base_pb2
+
+from nectar.errors import EnvironmentFailure
+
+_SECONDS: Final = 20.0  # for a question that any server answers at once
+_SECONDS_TO_RUN: Final = 120.0  # for a small query: the first one of a server takes long
+
+
+class Connection:
+    """A client and its server, as far as they can be asked. What is remembered holds for one session of the server."""
+
+    def __init__(self, client: Any, stub: Any) -> None:
+        self._client, self._stub = weakref.ref(client), stub
+        self._session = ""
+        self._remembered: dict[Hashable, Any] = {}
+
+    @property
+    def session(self) -> str:
+        """What the server calls its session, by its latest answer."""
+        return self._session
+
+    @property
+    def endpoint(self) -> str:
+        """Where the server is."""
+        return str(getattr(self._client()._builder, "endpoint", "an address of its own"))  # type: ignore[union-attr]
+
+    def settings(self, *names: str) -> dict[str, str]:
+        """The settings made in the session, and the values in force of those that are named."""
+        kinds = base_pb2.ConfigRequest
+        asked = [kinds.Operation(get_all=kinds.GetAll())]
+        if names:
+            asked.append(kinds.Operation(get_option=kinds.GetOption(keys=names)))
+        found: dict[str, str] = {}
+        for operation in asked:
+            request = self._living()._config_request_with_metadata()
+            request.operation.CopyFrom(operation)
+            for pair in self._asked(self._stub.Config, request).pairs:
+                found[pair.key] = pair.value
+        return found
+
+    def version(self) -> str:
+        """What the server says of its version."""
+        return str(self.remembered("version", self._version))
+
+    def _version(self) -> str:
+        request = self._living()._analyze_plan_request_with_metadata()
+        request.spark_version.SetInParent()
+        return str(self._asked(self._stub.AnalyzePlan, request).spark_version.version)
+
+    def rows(self, relation: Any) -> pa.Table:
+        """What a small query gives."""
+        client = self._living()
+        request = client._execute_plan_request_with_metadata()
+        request.plan.root.CopyFrom(relation)
+        batches: list[pa.RecordBatch] = []
+        try:
+            for response in self._stub.ExecutePlan(
+                request, metadata=client._builder.metadata(), timeout=_SECONDS_TO_RUN
+            ):
+                self._expect_same_session(response)
+                if response.HasField("arrow_batch"):
+                    batches += _batches_in(response.arrow_batch.data)
+        except grpc.RpcError as error:
+            raise EnvironmentFailure(f"the server at {self.endpoint} cannot do it: {_told(error)}") from error
+        return pa.Table.from_batches(batches) if batches else pa.table({})
+
+    def remembered(self, name: Hashable, found: Callable[[], Any]) -> Any:
+        """What was found for this session of the server; found now, if it was not yet."""
+        if name not in self._remembered:
+            value = found()
+            self._remembered[name] = value
+        return self._remembered[name]
+
+    def _living(self) -> Any:
+        client = self._client()
+        if client is None:
+            raise EnvironmentFailure("the client of a session is gone")
+        return client
+
+    def _asked(self, call: Any, request: Any) -> Any:
+        try:
+            response = call(request, metadata=self._living()._builder.metadata(), timeout=_SECONDS)
+        except grpc.RpcError as error:
+            raise EnvironmentFailure(f"the server at {self.endpoint} cannot be asked: {_told(error)}") from error
+        self._expect_same_session(response)
+        return response
+
+    def _expect_same_session(self, response: Any) -> None:
+        told = response.server_side_session_id
+        known = self._living()._server_session_id or self._session
+        if told != self._session:
+            self._session = told
+            self._remembered.clear()
+        if known and told != known:
+            raise EnvironmentFailure(f"the server at {self.endpoint} was restarted, and has forgotten this session")
+
+
+_connections: Final[weakref.WeakKeyDictionary[Any, Connection]] = weakref.WeakKeyDictionary()
+
+
+def connect(client: Any, stub: Any) -> None:
+    """From now on the server of a client can be asked. stub: leads there past everything that Nectar does."""
+    _connections[client] = Connection(client, stub)
+
+
+def connection_of(client: Any) -> Connection:
+    """The connection of a client that goes through Nectar."""
+    return _connections[client]
+
+
+def _batches_in(stream: bytes) -> list[pa.RecordBatch]:
+    with pa.ipc.open_stream(stream) as reader:
+        return list(reader)
+
+
+def _told(error: Any) -> str:
+    code, details = error.code(), error.details() or ""
+    return f"{code.name} {details.splitlines()[0] if details else ''}".strip()

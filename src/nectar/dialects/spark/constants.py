@@ -1,0 +1,321 @@
+"""Text that a plan puts together from constants alone, which Spark may take for a moment.
+
+Spark computes constant expressions before it runs a plan, and where a date is wanted takes the words now, today, tomorrow
+and yesterday for a moment, also if they have just been put together: `concat('no', 'w')` becomes the time of the run. In: the
+root relation of a plan. Out: why it is not reused. Literals are looked at elsewhere; here, calls whose arguments are all
+constant, or may be, and which may give text. Columns are constant if any column of that name in the plan is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from nectar.dialects.spark.messages import messages_in, named
+from nectar.dialects.spark.text import pieces_of
+
+# Calls that give no text, or one of the texts they are given.
+_TEXTLESS: Final = frozenset({
+    "%", "&", "*", "+", "-", "/", "<", "<=", "<=>", "==", ">", ">=", "^", "|", "~", "abs", "acos", "add_months", "and",
+    "any_value", "approx_count_distinct", "array", "array_contains", "array_size", "asin", "atan", "atan2", "avg", "between",
+    "bit_count", "bround", "cardinality", "cbrt", "ceil", "ceiling", "coalesce", "collect_list", "collect_set", "contains",
+    "corr", "cos", "count", "count_if", "crc32", "cume_dist", "date_add", "date_diff", "date_sub", "date_trunc", "dateadd",
+    "datediff", "day", "dayofmonth", "dayofweek", "dayofyear", "decimal", "degrees", "dense_rank", "e", "endswith",
+    "equal_null", "exists", "exp", "explode", "explode_outer", "factorial", "first", "first_value", "floor", "greatest",
+    "grouping", "grouping_id", "hash", "hour", "if", "ifnull", "in", "instr", "is", "isnan", "isnotnull", "isnull", "kurtosis",
+    "lag", "last", "last_day", "last_value", "lead", "least", "length", "like", "ln", "locate", "log", "log10", "log1p", "log2",
+    "make_date", "make_dt_interval", "make_interval", "make_time", "make_timestamp", "make_timestamp_ltz",
+    "make_timestamp_ntz", "make_ym_interval", "map", "max", "max_by", "mean", "median", "min", "min_by", "minute", "mod",
+    "month", "months_between", "named_struct", "nanvl", "negative", "next_day", "not", "nth_value", "ntile", "nullif", "nvl",
+    "nvl2", "or", "over", "percent_rank", "percentile", "percentile_approx", "pi", "pmod", "posexplode", "positive", "pow",
+    "power", "quarter", "radians", "rank", "regexp_like", "rint", "rlike", "round", "row_number", "second", "sequence",
+    "session_window", "shiftleft", "shiftright", "sign", "signum", "sin", "size", "skewness", "sort_array", "sqrt",
+    "startswith", "std", "stddev", "stddev_pop", "stddev_samp", "stack", "struct", "sum", "tan", "timestampadd",
+    "timestampdiff", "to_date", "to_timestamp", "trunc", "try_add", "try_divide", "try_sum", "unix_date", "unix_seconds",
+    "unix_timestamp", "var_pop", "var_samp", "variance", "weekday", "weekofyear", "when", "width_bucket", "window",
+    "xxhash64", "year",
+})  # fmt: skip
+_RENAMING: Final = ("ToDF", "WithColumnsRenamed", "Unpivot", "Transpose")
+_MORE_THAN_COLUMNS: Final = (
+    "Expression.UnresolvedStar", "Expression.UnresolvedRegex", "CommonInlineUserDefinedFunction", "Expression.Window",
+)  # fmt: skip
+# Words of SQL that are no columns.
+_WORDS: Final = frozenset(
+    [
+        "all",
+        "and",
+        "any",
+        "array",
+        "as",
+        "asc",
+        "between",
+        "bigint",
+        "binary",
+        "boolean",
+        "both",
+        "by",
+        "byte",
+        "case",
+        "char",
+        "collate",
+        "cross",
+        "current",
+        "date",
+        "day",
+        "dec",
+        "decimal",
+        "desc",
+        "distinct",
+        "div",
+        "double",
+        "else",
+        "end",
+        "escape",
+        "except",
+        "exists",
+        "false",
+        "filter",
+        "first",
+        "float",
+        "following",
+        "for",
+        "from",
+        "full",
+        "group",
+        "having",
+        "hour",
+        "if",
+        "ilike",
+        "in",
+        "inner",
+        "int",
+        "integer",
+        "intersect",
+        "interval",
+        "is",
+        "join",
+        "last",
+        "lateral",
+        "leading",
+        "left",
+        "like",
+        "limit",
+        "long",
+        "map",
+        "minus",
+        "minute",
+        "month",
+        "not",
+        "null",
+        "nulls",
+        "numeric",
+        "offset",
+        "on",
+        "or",
+        "order",
+        "outer",
+        "over",
+        "partition",
+        "preceding",
+        "range",
+        "real",
+        "right",
+        "rlike",
+        "row",
+        "rows",
+        "second",
+        "select",
+        "semi",
+        "short",
+        "smallint",
+        "some",
+        "string",
+        "struct",
+        "then",
+        "timestamp",
+        "timestamp_ltz",
+        "timestamp_ntz",
+        "tinyint",
+        "to",
+        "trailing",
+        "true",
+        "try_cast",
+        "unbounded",
+        "union",
+        "using",
+        "varchar",
+        "week",
+        "when",
+        "where",
+        "window",
+        "with",
+        "within",
+        "year",
+    ]
+)
+_TEXTS: Final = (
+    "left",
+    "right",
+    "try_cast",
+    "char",
+    "string",
+    "varchar",
+)  # of these, those that may be calls that give text
+
+
+@dataclass(frozen=True, slots=True)
+class _Constants:
+    """Names of columns that may be constant; any name, if columns get other names somewhere."""
+
+    names: frozenset[str]
+    renamed: bool
+
+    def hold(self, attributes: Iterable[str]) -> bool:
+        """Whether all of these columns may be constant."""
+        return all((self.renamed and bool(self.names)) or name in self.names for name in attributes)
+
+
+def why_refused_constants(root: Any) -> str:
+    """Why a plan is not reused on an engine that computes constants first; empty if it may be."""
+    messages = list(messages_in(root))
+    constants = _constants_of(messages)
+    for message in messages:
+        if named(message, "Expression") and _may_be_text(message, constants):
+            return "it puts a text together from constants, which Spark may take for the time of the run"
+        if named(message, "Expression.ExpressionString", "SQL") and _is_doubtful(_text_of(message), constants):
+            return "a text may put a word together from constants, which Spark may take for the time of the run"
+    return ""
+
+
+def _text_of(message: Any) -> str:
+    return str(message.query if named(message, "SQL") else message.expression)
+
+
+def _may_be_text(expression: Any, constants: _Constants) -> bool:
+    kind = expression.WhichOneof("expr_type")
+    if kind in ("unresolved_function", "call_function"):
+        plain = getattr(expression, kind).function_name.lower() in _TEXTLESS
+    elif kind == "cast":
+        plain = not _is_text_type(expression.cast) or _is_number(expression.cast.expr)
+    else:
+        return False
+    return not plain and _is_constant(expression, constants)
+
+
+def _is_text_type(cast: Any) -> bool:
+    if cast.HasField("type_str"):
+        return "char" in cast.type_str.lower() or "string" in cast.type_str.lower()
+    return cast.type.WhichOneof("kind") in ("string", "char", "var_char")
+
+
+def _is_number(expression: Any) -> bool:
+    return expression.literal.WhichOneof("literal_type") in ("integer", "long", "double", "short", "byte", "boolean")
+
+
+def _is_constant(expression: Any, constants: _Constants) -> bool:
+    attributes = _attributes_in(expression)
+    return attributes is not None and constants.hold(attributes)
+
+
+def _constants_of(messages: list[Any]) -> _Constants:
+    """Columns that are constant because they are named so, or made of such columns alone."""
+    made: list[tuple[str, frozenset[str]]] = []
+    for message in messages:
+        if named(message, "Expression.Alias"):
+            attributes = _attributes_in(message.expr)
+            if attributes is not None:
+                made += [(name.lower(), attributes) for name in message.name]
+        elif named(message, "Expression.ExpressionString", "SQL"):
+            # What an alias in a query is made of is not known; that in an expression, of all columns in it.
+            text = _text_of(message)
+            aliases = _aliases_in(text)
+            made += [(name, frozenset() if named(message, "SQL") else _columns_in(text) - aliases) for name in aliases]
+    nameless = any(_has_nameless(message) for message in messages)
+    renamed = nameless or any(named(message, *_RENAMING) for message in messages)
+    names = frozenset({""} if nameless else ())
+    while True:
+        known = _Constants(names, renamed)
+        more = frozenset(name for name, attributes in made if known.hold(attributes))
+        if more <= names:
+            return known
+        names |= more
+
+
+def _has_nameless(message: Any) -> bool:
+    """Whether a relation has constant columns that are called what the engine calls them."""
+    columns = message.expressions if named(message, "Project") else ()
+    columns = message.grouping_expressions if named(message, "Aggregate") else columns
+    return any(each.WhichOneof("expr_type") != "alias" and _attributes_in(each) == frozenset() for each in columns)
+
+
+def _attributes_in(expression: Any) -> frozenset[str] | None:
+    """The columns that an expression is made of, by their last names; None if it is made of more than columns."""
+    found: set[str] = set()
+    for message in messages_in(expression):
+        if named(message, "Expression.UnresolvedAttribute"):
+            found.add(message.unparsed_identifier.rpartition(".")[2].strip("`").lower())
+        elif named(message, "Expression.ExpressionString"):
+            found |= _columns_in(message.expression)
+        elif named(message, *_MORE_THAN_COLUMNS):
+            return None
+    return frozenset(found)
+
+
+# text
+
+
+def _columns_in(text: str) -> frozenset[str]:
+    pieces = pieces_of(text) or []
+    return frozenset(
+        piece.strip("`").lower()
+        for at, (kind, piece) in enumerate(pieces)
+        if kind == "quoted" or (kind == "word" and piece.lower() not in _WORDS and not _is_before_bracket(pieces, at))
+    )
+
+
+def _aliases_in(text: str) -> frozenset[str]:
+    """Names that a text may give: words after `as`, and those right behind a value."""
+    pieces = pieces_of(text) or []
+    return frozenset(
+        piece.strip("`").lower()
+        for (kind_before, before), (kind, piece) in zip(pieces, pieces[1:], strict=False)
+        if kind in ("word", "quoted")
+        and piece.lower() not in _WORDS
+        and (before.lower() == "as" or before == ")" or kind_before in ("string", "number"))
+    )
+
+
+def _is_before_bracket(pieces: list[tuple[str, str]], at: int) -> bool:
+    return at + 1 < len(pieces) and pieces[at + 1][1] == "("
+
+
+def _is_doubtful(text: str, constants: _Constants) -> bool:
+    """Whether a call in a text may give a text made of constants alone. Not parsed: brackets are matched."""
+    pieces = pieces_of(text)
+    if pieces is None:
+        return True
+    if any(one == another == ("sign", "|") for one, another in zip(pieces, pieces[1:], strict=False)):
+        return constants.hold(_columns_in(text))
+    for at, (kind, piece) in enumerate(pieces):
+        name = piece.strip("`").lower()
+        if kind not in ("word", "quoted") or not _is_before_bracket(pieces, at) or name in _TEXTLESS:
+            continue
+        inside = _inside(pieces, at + 1)
+        if name in ("cast", "try_cast") and not {"string", "varchar", "char"} & {each.lower() for each in inside}:
+            continue
+        if kind == "word" and name in _WORDS and name not in _TEXTS:
+            continue
+        if constants.hold(_columns_in(" ".join(inside))):
+            return True
+    return False
+
+
+def _inside(pieces: list[tuple[str, str]], opening: int) -> list[str]:
+    depth, found = 0, []
+    for _, piece in pieces[opening:]:
+        depth += (piece == "(") - (piece == ")")
+        found.append(piece)
+        if depth == 0:
+            break
+    return found

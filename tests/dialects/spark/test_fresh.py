@@ -1,0 +1,44 @@
+"""Reads that are sent to a server that remembers: each says what its files hold."""
+
+import pytest
+
+pytest.importorskip("pyspark.sql.connect.proto", reason="Spark is not installed: make test-sail")
+
+from pyspark.sql.connect.proto import expressions_pb2, relations_pb2
+
+from nectar.dialects.spark.fresh import OPTION, as_sent, refreshed
+
+
+def read(path, **options):
+    source = relations_pb2.Read.DataSource(format="parquet", paths=[path], options=options)
+    return relations_pb2.Relation(read=relations_pb2.Read(data_source=source))
+
+
+def options_of(relation):
+    return dict(relation.read.data_source.options)
+
+
+def test_reads_get_the_state_of_their_files_wherever_they_stand():
+    one, two, other = read("/one"), read("/two", header="1"), read("/other")
+    condition = expressions_pb2.Expression()
+    condition.subquery_expression.plan_id = 3
+    joined = relations_pb2.Join(
+        left=relations_pb2.Relation(filter=relations_pb2.Filter(input=one, condition=condition)), right=two
+    )
+    root = relations_pb2.Relation(
+        with_relations=relations_pb2.WithRelations(root=relations_pb2.Relation(join=joined), references=[other, one])
+    )
+    before = root.SerializeToString(deterministic=True)
+    states = {as_sent(one.read): b"\x01", as_sent(two.read): b"\x02"}
+    made = refreshed(root, states).with_relations
+    assert options_of(made.root.join.left.filter.input) == {OPTION: "01"}
+    assert options_of(made.root.join.right) == {OPTION: "02", "header": "1"}
+    assert options_of(made.references[0]).keys() == {OPTION}
+    assert options_of(refreshed(other, {})) != options_of(refreshed(other, {}))  # always another one
+    assert options_of(made.references[1]) == {OPTION: "01"}
+    assert root.SerializeToString(deterministic=True) == before
+
+
+def test_other_options_make_another_read():
+    assert as_sent(read("/one", a="1", b="2").read) == as_sent(read("/one", b="2", a="1").read)
+    assert as_sent(read("/one", a="1").read) != as_sent(read("/one", a="2").read)

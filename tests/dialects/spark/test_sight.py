@@ -1,0 +1,173 @@
+"""Whether a server sees the same files: servers that see others, or did once, are found out."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark.sql.connect.proto", reason="Spark is not installed: make test-sail")
+
+import pyarrow as pa
+from pyspark.sql.connect.proto import relations_pb2
+
+from nectar.dialects.spark import sight
+from nectar.dialects.spark.connections import Connection
+from nectar.dialects.spark.reads import source_of
+from nectar.errors import EnvironmentFailure
+
+
+class Server(Connection):
+    """A server that sees, under each path, what another path has here; None: nothing."""
+
+    def __init__(self, seen=lambda path: path, endpoint="127.0.0.1:15002"):
+        self.seen, self.at, self.asked, self._remembered = seen, endpoint, [], {}
+
+    @property
+    def endpoint(self):
+        return self.at
+
+    def rows(self, relation):
+        kind = relation.WhichOneof("rel_type")
+        source = (relation.read if kind == "read" else relation.project.input.read).data_source
+        self.asked.append(source.format)
+        (path,) = source.paths
+        place = self.seen(path)
+        if place is None or not Path(place).exists():
+            raise EnvironmentFailure("there is no such path")
+        if source.format == "text":
+            return pa.table({"value": Path(place).read_text().splitlines()})
+        return self._listed(Path(path), Path(place))
+
+    def _listed(self, root, place):
+        found = [each for each in place.rglob("*") if each.is_file()] if place.is_dir() else [place]
+        found = [each for each in found if each.stat().st_size and not each.name.startswith((".", "_"))]
+        rows = [(f"file:{root / each.relative_to(place)}".removesuffix("/."), each.stat()) for each in found]
+        return pa.table(
+            {
+                "path": [path for path, _ in rows],
+                "length": [status.st_size for _, status in rows],
+                "modificationTime": pa.array(
+                    [status.st_mtime_ns // 1000 for _, status in rows], pa.timestamp("us", "UTC")
+                ),
+            }
+        )
+
+
+def read(path):
+    source = relations_pb2.Read.DataSource(format="parquet", paths=[str(path)])
+    return source_of(relations_pb2.Read(data_source=source))
+
+
+@pytest.fixture
+def data(tmp_path):
+    folder = tmp_path / "data"
+    (folder / "k=1").mkdir(parents=True)
+    for name in ("a.parquet", "k=1/b.parquet", "_hidden", ".crc"):
+        (folder / name).write_text(name)
+    (folder / "empty.parquet").write_text("")
+    return folder
+
+
+@pytest.fixture
+def store(tmp_path):
+    (tmp_path / "store").mkdir()
+    return tmp_path / "store"
+
+
+def test_a_server_that_sees_the_same_is_asked_once(data, store):
+    server = Server()
+    for _ in range(3):
+        assert sight.why_unseen(server, read(data), store) == ""
+        assert sight.why_unseen(server, read(data / "a.parquet"), store) == ""
+    assert server.asked == ["text", "text", "binaryFile", "binaryFile"]
+
+
+def test_each_state_of_the_files_is_compared(data, store):
+    server = Server()
+    assert sight.why_unseen(server, read(data), store) == ""
+    (data / "c.parquet").write_text("more")
+    assert sight.why_unseen(server, read(data), store) == ""
+    assert server.asked.count("binaryFile") == 2
+
+
+def test_nothing_is_left_behind(data, store):
+    before = sorted(Path(sight.tempfile.gettempdir()).glob("nectar-seen-*"))
+    sight.why_unseen(Server(), read(data), store)
+    assert sorted(store.iterdir()) == []
+    assert sorted(Path(sight.tempfile.gettempdir()).glob("nectar-seen-*")) == before
+    assert sorted(path.name for path in data.iterdir()) == [".crc", "_hidden", "a.parquet", "empty.parquet", "k=1"]
+
+
+def replica(data, tmp_path):
+    """A server on which the folder is a copy, made once."""
+    copy = tmp_path / "copy"
+    shutil.copytree(data, copy)
+    return Server(lambda path: str(copy) + path.removeprefix(str(data)) if path.startswith(str(data)) else path)
+
+
+def test_a_copy_that_falls_behind_is_noticed(data, store, tmp_path):
+    server = replica(data, tmp_path)
+    (data / "c.parquet").write_text("more")
+    assert "sees another" in sight.why_unseen(server, read(data), store)
+
+
+@pytest.mark.parametrize("change", ["another size", "another time", "one more", "one less"])
+def test_other_files_under_the_same_names_are_noticed(data, store, tmp_path, change):
+    server = replica(data, tmp_path)
+    there = tmp_path / "copy"
+    if change == "another size":
+        (there / "k=1" / "b.parquet").write_text("something else")
+    elif change == "another time":
+        import os
+
+        os.utime(there / "a.parquet", (1, 1))
+    elif change == "one more":
+        (there / "z.parquet").write_text("z")
+    else:
+        (there / "a.parquet").unlink()
+    assert "sees another" in sight.why_unseen(server, read(data), store)
+
+
+def test_one_file_that_is_another_is_noticed(data, store, tmp_path):
+    server = replica(data, tmp_path)
+    (tmp_path / "copy" / "_hidden").write_text("other")
+    (tmp_path / "copy" / "a.parquet").write_text("other")
+    assert "sees another" in sight.why_unseen(server, read(data / "a.parquet"), store)
+    assert sight.why_unseen(server, read(data / "_hidden"), store) != ""
+
+
+def test_a_server_that_shares_no_folder_is_refused(data, store):
+    reason = sight.why_unseen(Server(lambda path: None), read(data), store)
+    assert "does not see the files of this machine" in reason
+    assert str(store) in reason
+
+
+def test_a_server_that_has_other_temporary_files_is_refused(data, store, tmp_path):
+    other = tmp_path / "other.txt"
+    other.write_text("another content")
+    server = Server(lambda path: path if path.startswith(str(data)) else str(other))
+    assert "does not see the files of this machine" in sight.why_unseen(server, read(data), store)
+
+
+def test_a_server_without_the_folder_of_the_data_is_refused(data, store):
+    server = Server(lambda path: None if path.startswith(str(data)) else path)
+    assert "cannot be told" in sight.why_unseen(server, read(data), store)
+
+
+def test_a_server_elsewhere_must_share_the_device_of_the_data(data, store, monkeypatch):
+    server = Server(endpoint="spark.example.org:15002")
+    assert sight.why_unseen(server, read(data), store) == ""
+    monkeypatch.setattr(sight, "_on_one_device", lambda path, folder: False)
+    assert "another device" in sight.why_unseen(server, read(data), store)
+    assert sight.why_unseen(Server(), read(data), store) == ""
+
+
+def test_a_relative_path_is_one_of_the_server(data, store, monkeypatch):
+    monkeypatch.chdir(data.parent)
+    assert "not absolute" in sight.why_unseen(Server(), read("data"), store)
+
+
+def test_files_that_vanish_are_no_mistake(data, store):
+    source = read(data)
+    (data / "a.parquet").unlink()
+    assert "cannot be told" in sight.why_unseen(Server(), source, store)
