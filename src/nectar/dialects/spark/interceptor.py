@@ -10,19 +10,26 @@ import logging
 import threading
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Final
 
 import grpc
 from pyspark.sql.connect.proto import base_pb2
 
-from nectar.dialects.spark.function_names import ANY_NAME
-from nectar.dialects.spark.query import Query, query_of
+from nectar.dialects.spark.query import Query, defined, query_of
 from nectar.dialects.spark.results import responses
+from nectar.dialects.spark.taught import Lesson, Look, Taught
 from nectar.errors import NectarError
 from nectar.report.run import Part
 from nectar.session import current, running
 
 _log: Final = logging.getLogger("nectar.spark")
+
+# Errors after which nobody knows what the server has done.
+_UNDECIDED: Final = frozenset({
+    grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.DEADLINE_EXCEEDED,
+    grpc.StatusCode.ABORTED, grpc.StatusCode.UNKNOWN,
+})  # fmt: skip
 
 enabled = False  # whether results are reused; what servers are taught is noticed all the time
 
@@ -32,7 +39,7 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
 
     def __init__(self, client: Any) -> None:
         self._client = client
-        self._registered: set[str] = {ANY_NAME} if client._builder.session_id is not None else set()
+        self._taught = Taught(shared=client._builder.session_id is not None)
         self._lock = threading.Lock()
         self._answered: set[str] = set()  # operations that the server knows nothing of
         self._recorded: dict[str, Query] = {}  # operations whose answers are being recorded
@@ -44,6 +51,9 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
         """The answer to a call: from what is known, or from the server."""
         method = _name_of(details)
         if method == "ExecutePlan":
+            lesson = self._safely(self._taught.notice, request.plan, self._look())
+            if lesson is not None:
+                return _Attended(continuation(details, request), self, lesson)
             query = self._safely(self._noticed, request)
             if query is not None:
                 known = self._safely(self._known, query, request)
@@ -58,17 +68,13 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
 
     def _noticed(self, request: Any) -> Query | None:
         """The query of a request, if it is one whose result may be reused."""
-        kind = request.plan.WhichOneof("op_type")
-        if kind != "root":  # Sail takes no compressed plans
-            self._note_command(request.plan)
-            return None
         session = current() if enabled else None
-        if session is None:
+        if session is None or request.plan.WhichOneof("op_type") != "root":  # Sail takes no compressed plans
             return None
         with running() as report:
             part = report.add(Part("query", "uncacheable"))
             try:
-                query = query_of(session, self._client, request.plan.root, frozenset(self._registered), part)
+                query = query_of(session, self._client, request.plan.root, self._taught.scope, part)
             except NectarError as error:
                 text = str(error)
                 part.explain = lambda: text
@@ -81,16 +87,14 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
                 self._recorded[request.operation_id] = query
         return query
 
-    def _note_command(self, plan: Any) -> None:
-        """Remembers the names of functions that the server is taught; plans that use them are not reused."""
-        kind = plan.command.WhichOneof("command_type")
-        if kind in ("register_function", "register_table_function"):
-            self._registered.add(getattr(plan.command, kind).function_name.lower())
-        elif kind == "sql_command":
-            if b"function" in plan.command.SerializeToString().lower():
-                self._registered.add(ANY_NAME)
-        elif kind is None or kind == "register_data_source":  # a compressed command may be any of them
-            self._registered.add(ANY_NAME)
+    def _look(self) -> Look | None:
+        """What tells how definitions are as everything is now; None while Nectar is off."""
+        session = current() if enabled else None
+        return None if session is None else partial(defined, session, self._client)
+
+    def attended(self, lesson: Lesson, *, agreed: bool) -> None:
+        """The server has answered to something that it was told."""
+        self._safely(self._taught.learned if agreed else self._taught.rejected, lesson)
 
     def _known(self, query: Query, request: Any) -> Iterator[Any] | None:
         begun = time.perf_counter()
@@ -118,6 +122,8 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
         if response.HasField("result_complete"):
             self._forget(operation)
             query.session.totals.count(query.part)
+            if query.scope is not self._taught.scope:  # another thread taught the server something meanwhile
+                query.why_not = "names changed their meaning while it ran"
             query.keep()
 
     def failed(self, operation: str, query: Query) -> None:
@@ -177,6 +183,30 @@ class _Recorded:
             self._interceptor.failed(self._operation, self._query)
             raise
         self._interceptor.take(self._operation, self._query, response, time.perf_counter() - begun)
+        return response
+
+
+class _Attended:
+    """The stream of a call that tells the server something; what it says to it is heard as it is read."""
+
+    def __init__(self, call: Any, interceptor: Interceptor, lesson: Lesson) -> None:
+        self._call, self._interceptor, self._lesson = call, interceptor, lesson
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._call, name)
+
+    def __iter__(self) -> _Attended:
+        return self
+
+    def __next__(self) -> Any:
+        try:
+            response = next(self._call)
+        except grpc.RpcError as error:
+            if error.code() not in _UNDECIDED:
+                self._interceptor.attended(self._lesson, agreed=False)
+            raise
+        if response.HasField("result_complete"):
+            self._interceptor.attended(self._lesson, agreed=True)
         return response
 
 

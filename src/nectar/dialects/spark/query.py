@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -11,8 +12,10 @@ import pyarrow as pa
 from nectar import __version__
 from nectar.catalog.service import Catalog, Kept
 from nectar.dialects.spark.circumstances import circumstances_of, environment
-from nectar.dialects.spark.keying import Keyed, keyed
+from nectar.dialects.spark.keying import Keyed, keyed, keyed_steps
+from nectar.dialects.spark.relations import Step
 from nectar.dialects.spark.results import Recording, is_whole
+from nectar.dialects.spark.scope import Scope
 from nectar.dialects.spark.servers import engine_of
 from nectar.errors import NectarError, UserError
 from nectar.keys.outcome import outcome_of
@@ -28,13 +31,18 @@ _log: Final = logging.getLogger("nectar.spark")
 
 @dataclass(slots=True)
 class Query:
-    """A request whose plan has keys. part: its line in the report. recording: what the server answers."""
+    """A request whose plan has keys. part: its line in the report. recording: what the server answers.
+
+    scope: what names meant when the keys were made. why_not: why the result is not kept, if it is known already.
+    """
 
     session: Session
     catalog: Catalog
     keyed: Keyed
     part: Part
     began: float
+    scope: Scope
+    why_not: str = ""
     recording: Recording = field(default_factory=Recording)
 
     def known(self) -> pa.Table | None:
@@ -74,7 +82,7 @@ class Query:
             part.keeping = f"not kept: {table}"
             return
         part.size = table.nbytes
-        why_not = self.catalog.worth_keeping(part.seconds, table.nbytes).removeprefix("not kept: ")
+        why_not = self.why_not or self.catalog.worth_keeping(part.seconds, table.nbytes).removeprefix("not kept: ")
         why_not = why_not or "; ".join(self.keyed.what_changed(self.session.inputs))
         if why_not:
             part.keeping = f"not kept: {why_not}"
@@ -98,7 +106,7 @@ class Query:
         return Sources(tuple(files), tuple(functions), environment=f"{environment()}, nectar {__version__}")
 
 
-def query_of(session: Session, client: Any, root: Any, registered: frozenset[str], part: Part) -> Query:
+def query_of(session: Session, client: Any, root: Any, scope: Scope, part: Part) -> Query:
     """The query of a plan as everything is now. Raises NectarError, with the reason, if it has to run as it is."""
     engine = engine_of(client)
     if isinstance(engine, str):
@@ -107,12 +115,20 @@ def query_of(session: Session, client: Any, root: Any, registered: frozenset[str
     if catalog is None:
         raise UserError("the catalog cannot be used")
     began = session.clock.now()
-    found = keyed(root, circumstances_of(client, engine), session.inputs, registered)
+    found = keyed(root, circumstances_of(client, engine), session.inputs, scope)
     part.name = _about(found)
     if found.root.refusal:
         raise UserError(found.root.refusal)
     part.key = found.root.key.hex()
-    return Query(session, catalog, found, part, began)
+    return Query(session, catalog, found, part, began, scope)
+
+
+def defined(session: Session, client: Any, steps: Sequence[Step], scope: Scope) -> Keyed:
+    """The program of a definition as everything is now. Raises NectarError if the engine is not known."""
+    engine = engine_of(client)
+    if isinstance(engine, str):
+        raise UserError(engine)
+    return keyed_steps(steps, circumstances_of(client, engine), session.inputs, scope)
 
 
 def _about(found: Keyed) -> str:
