@@ -21,6 +21,8 @@ READY := $(VENV)/.ready
 DOCS_READY := $(VENV)/.ready-docs
 SAIL_VENV ?= .venv-sail
 SAIL_READY := $(SAIL_VENV)/.ready
+# DuckDB's extension makes the tables and queries of TPC-DS.
+SAIL_TESTS := pytest hypothesis duckdb duckdb-extensions duckdb-extension-tpcds
 BENCHES := $(foreach topic,$(TOPICS),$(if $(wildcard benchmarks/$(topic).py),bench-$(topic)))
 
 # uv is used where it is already there; it is never installed. Of pip only errors are shown.
@@ -55,8 +57,8 @@ $(SAIL_READY): pyproject.toml
 	@echo "Setting up $(SAIL_VENV) (once; a few minutes at most)"
 	@test -x $(SAIL_VENV)/bin/python || $(PYTHON) -m venv $(SAIL_VENV)
 	@if command -v uv >/dev/null 2>&1; \
-		then uv pip install --quiet --python $(SAIL_VENV)/bin/python -e '.[sail]' pytest hypothesis; \
-		else $(SAIL_VENV)/bin/python -m pip install -qq --disable-pip-version-check -e '.[sail]' pytest hypothesis; fi
+		then uv pip install --quiet --python $(SAIL_VENV)/bin/python -e '.[sail]' $(SAIL_TESTS); \
+		else $(SAIL_VENV)/bin/python -m pip install -qq --disable-pip-version-check -e '.[sail]' $(SAIL_TESTS); fi
 	@touch $@
 
 demo: $(READY)
@@ -66,7 +68,7 @@ test: $(READY)
 	$(BIN)/python -m pytest -n $(JOBS)
 
 test-sail: $(SAIL_READY)
-	$(SAIL_VENV)/bin/python -m pytest tests/dialects/spark
+	$(SAIL_VENV)/bin/python -m pytest tests/dialects/spark tests/benchmarks/test_spark.py
 
 test-deep: $(READY)
 	NECTAR_TEST_PROFILE=deep $(BIN)/python -m pytest -n $(JOBS) -m ""
@@ -103,6 +105,9 @@ bench: $(BENCHES)
 bench-%: $(READY)
 	@test -f benchmarks/$*.py || { echo "There is no benchmark of $*; there are: $(BENCHES)"; exit 2; }
 	@$(BIN)/python -P benchmarks/$*.py
+
+bench-spark: $(SAIL_READY)
+	@$(SAIL_VENV)/bin/python -P benchmarks/spark.py
 
 docs: $(DOCS_READY)
 	$(BIN)/zensical build --clean --config-file mkdocs.yml
