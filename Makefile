@@ -22,7 +22,7 @@ DOCS_READY := $(VENV)/.ready-docs
 SAIL_VENV ?= .venv-sail
 SAIL_READY := $(SAIL_VENV)/.ready
 # DuckDB's extension makes the tables and queries of TPC-DS.
-SAIL_TESTS := pytest hypothesis duckdb duckdb-extensions duckdb-extension-tpcds
+SAIL_TESTS := pytest hypothesis duckdb duckdb-extension-tpcds
 BENCHES := $(foreach topic,$(TOPICS),$(if $(wildcard benchmarks/$(topic).py),bench-$(topic)))
 
 # uv is used where it is already there; it is never installed. Of pip only errors are shown.

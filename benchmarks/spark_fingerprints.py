@@ -3,8 +3,8 @@
     python -m benchmarks.spark_fingerprints TABLES FOLDER
 
 Measured is everything from the request to its keys: the walk over the plan, SQL text, views, files, settings of the
-session, functions. First: a text, or functions, that this process has not seen. Again: the same plan once more. The last
-line is the report.
+session, functions. First: a text, or functions, that this process has not seen. Again: the same plan once more. The
+last line is the report.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from benchmarks import timing
 from benchmarks.polars_report import Report
 from benchmarks.spark_worker import session_of
 from pyspark.sql import functions as F
 from tests.dialects.spark import tpcds
 
+from benchmarks import timing
 from nectar.dialects.spark import functions, interceptor
 from nectar.dialects.spark.sql.queries import query_text
 from nectar.keys import outcome
@@ -80,7 +80,9 @@ def report_on(report: Report, name: str, words: str, programs: dict[str, Callabl
             query_text.cache_clear()
             outcome._memory.clear()
         times = [taken for run in programs.values() if (taken := measure(run, clock)) is not None]
-        report.add(f"{name}_{turn}_mean_ms", f"{words}, {turn}: mean of {len(times)}", sum(times) / len(times), "ms", "2")
+        report.add(
+            f"{name}_{turn}_mean_ms", f"{words}, {turn}: mean of {len(times)}", sum(times) / len(times), "ms", "2"
+        )
         report.add(f"{name}_{turn}_max_ms", f"{words}, {turn}: maximum", max(times), "ms", "265")
 
 

@@ -65,10 +65,13 @@ def main(tables: Path, runs: int, folder: Path) -> None:
         other = worker(str(home), tables, "bobbie", program, 1)["outcomes"][0]
         elsewhere = worker(str(home), tables, "bobbie", program, 1, folder / "bobbie")["outcomes"][0]
         outcomes = {
-            "same_code": same_code, "same_process": same_process, "other_process": other, "other_user_and_home": elsewhere,
+            "same_code": same_code, "same_process": same_process, "other_process": other,
+            "other_user_and_home": elsewhere,
         }  # fmt: skip
         for name, outcome in outcomes.items():
-            report.add(f"{program}_{name}_hit", f"{program}, {name.replace('_', ' ')}", float(outcome == "reused"), "", "1")
+            report.add(
+                f"{program}_{name}_hit", f"{program}, {name.replace('_', ' ')}", float(outcome == "reused"), "", "1"
+            )
     report.begin("KeyChain's tables I and II: computed, and answered from the store")
     for program in ("scan", "join"):
         measure(report, program, tables, runs, folder)
@@ -87,9 +90,26 @@ def measure(report: Report, program: str, tables: Path, runs: int, folder: Path)
     hits, first_hits = ours["seconds"][1:], [each["seconds"][0] for each in across]
     report.add(f"{program}_plain_s", f"{program}, computed by plain Sail", computed, "s")
     report.add(f"{program}_hit_ms", f"{program}, hit in the same process", [1000 * each for each in hits], "ms")
-    report.add(f"{program}_hit_across_ms", f"{program}, first call of another process", [1000 * each for each in first_hits], "ms")
-    report.add(f"{program}_speedup", f"{program}, speed-up within a process", median(computed) / median(hits), "x", "189 to 281")
-    report.add(f"{program}_speedup_across", f"{program}, speed-up across processes", median(computed) / median(first_hits), "x", ">= 100")
+    report.add(
+        f"{program}_hit_across_ms",
+        f"{program}, first call of another process",
+        [1000 * each for each in first_hits],
+        "ms",
+    )
+    report.add(
+        f"{program}_speedup",
+        f"{program}, speed-up within a process",
+        median(computed) / median(hits),
+        "x",
+        "189 to 281",
+    )
+    report.add(
+        f"{program}_speedup_across",
+        f"{program}, speed-up across processes",
+        median(computed) / median(first_hits),
+        "x",
+        ">= 100",
+    )
 
 
 if __name__ == "__main__":

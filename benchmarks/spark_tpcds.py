@@ -111,7 +111,9 @@ def main(tables: Path, rounds: int, folder: Path) -> None:
     report = Report()
     report.begin("TPC-DS, nothing shared")
     report.add("tpcds_queries", "queries that Sail can do", len(texts), "", "99")
-    report.add("tpcds_ratio", "under Nectar, share of plain time", [each.ratio for each in times.values()], "x", "<= 1.01")
+    report.add(
+        "tpcds_ratio", "under Nectar, share of plain time", [each.ratio for each in times.values()], "x", "<= 1.01"
+    )
     report.add("tpcds_plain_spread", "plain again, share of plain time", [each.spread for each in times.values()], "x")
     extra = [1000 * (median(each.ours) - median(each.plain + each.again)) for each in times.values()]
     report.add("tpcds_extra_ms", "what Nectar adds to a query", extra, "ms")

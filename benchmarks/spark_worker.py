@@ -27,7 +27,7 @@ def session_of(home: str | None) -> Any:
 
     server = SparkConnectServer()
     server.start(background=True)
-    spark = SparkSession.builder.remote("sc://%s:%d" % server.listening_address).getOrCreate()
+    spark = SparkSession.builder.remote("sc://{}:{}".format(*server.listening_address)).getOrCreate()
     spark._nectar_server = server  # lives as long as the session
     spark.range(1).count()  # the connection is there, and the catalog open
     return spark

@@ -50,7 +50,7 @@ REUSED = {
     "`describe`": lambda s, d: rows(s).describe("n"),
     "expressions as text": lambda s, d: rows(s).filter("n > 1 and upper(k) = 'A'").selectExpr("n * 2 as m"),
     "Python functions, but for table functions": lambda s, d: rows(s).select(F.udf(lambda n: n + 1, "long")("n")),
-    "`spark.sql`": lambda s, d: s.sql("select n, upper(k) from {rows} where n > :least", args={"least": 1}, rows=rows(s)),
+    "`spark.sql`": lambda s, d: s.sql("select upper(k) from {rows} where n > :least", args={"least": 1}, rows=rows(s)),
     "temporary views": lambda s, d: with_view(s),
     "registered functions": lambda s, d: with_function(s),
 }  # fmt: skip

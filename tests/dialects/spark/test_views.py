@@ -67,10 +67,9 @@ def test_a_view_stands_for_its_definition(spark, outcome, new_session, make):
 READS = {
     "table": lambda spark: spark.table("v"),
     "read.table": lambda spark: spark.read.table("v"),
-    "capitals": lambda spark: spark.table("V"),
     "backticks": lambda spark: spark.table("`v`"),
-    "sql": lambda spark: spark.sql("table v") if False else spark.sql("select * from v"),
-    "sql in capitals": lambda spark: spark.sql("select * from `V`"),
+    "sql": lambda spark: spark.sql("select * from v"),
+    "sql with backticks": lambda spark: spark.sql("select * from `v`"),
 }
 
 
@@ -78,8 +77,24 @@ READS = {
 def test_every_way_to_read_a_view(spark, outcome, read):
     define(spark, "v", 1, 2)
     assert twice(outcome, lambda: sorted(read(spark).collect())) == [(1,), (2,)]
-    define(spark, "V", 3)
+    define(spark, "v", 3)
     assert twice(outcome, lambda: sorted(read(spark).collect())) == [(3,)]
+
+
+def test_capitals_are_not_guessed_about(spark, outcome, home):
+    """Whether they count is for the engine to say: a name in two spellings is refused."""
+    define(spark, "v", 1)
+    twice(outcome, lambda: total(spark))
+    define(spark, "V", 2)
+    under = [outcome(lambda: total(spark, name)) for name in ("v", "V")]
+    assert [what for _, what, _ in under] == ["uncacheable"] * 2
+    nectar.disable()
+    assert [total(spark, name) for name in ("v", "V")] == [found for found, _, _ in under]
+
+
+def test_odd_names(spark, outcome):
+    spark.sql("create temp view `odd.name` as select 1 as n")
+    assert twice(outcome, lambda: total(spark, "`odd.name`")) == 1
 
 
 def test_a_view_over_a_view(spark, outcome):
@@ -159,7 +174,7 @@ def test_a_view_of_a_function(spark, outcome, monkeypatch):
 DROPS = {
     "catalog": lambda spark: spark.catalog.dropTempView("v"),
     "sql": lambda spark: spark.sql("drop view v"),
-    "sql, if it is there": lambda spark: spark.sql("DROP VIEW IF EXISTS V"),
+    "sql, if it is there": lambda spark: spark.sql("DROP VIEW IF EXISTS v"),
 }
 
 

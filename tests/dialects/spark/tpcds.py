@@ -22,10 +22,10 @@ _QUOTED: Final = re.compile(r'"([^"]+)"')
 
 def why_missing() -> str:
     """Why there are no tables here; empty if there can be some."""
-    for module in ("duckdb", "duckdb_extensions", "duckdb_extension_tpcds"):
+    for module in ("duckdb", "duckdb_extension_tpcds"):
         if importlib.util.find_spec(module) is None:
             return f"{module} is not installed: make test-sail"
-    return ""
+    return "" if _extension().exists() else f"{_extension()} is not there: DuckDB has another version"
 
 
 def generate(folder: Path, scale: float) -> Path:
@@ -53,11 +53,17 @@ def make_views(spark: Any, folder: Path) -> None:
         spark.read.parquet(str(folder / f"{table}.parquet")).createOrReplaceTempView(table)
 
 
+def _extension() -> Path:
+    import duckdb
+    import duckdb_extension_tpcds
+
+    folder = Path(duckdb_extension_tpcds.__file__).parent / "extensions"
+    return folder / f"v{duckdb.__version__}" / "tpcds.duckdb_extension"
+
+
 def _connection() -> Any:
     import duckdb
-    from duckdb_extensions import import_extension
 
-    import_extension("tpcds")
     connection = duckdb.connect()
-    connection.execute("LOAD tpcds")
+    connection.execute(f"LOAD '{_extension()}'")
     return connection

@@ -1,7 +1,7 @@
 """Functions of the engine by name: those whose results depend on their arguments alone, and those refused.
 
 In: a name as a plan or a text has it. Out: why a call is not reused. Names that are not listed are refused, unless they
-are those of functions that somebody was seen to register. A test compares the lists with the functions of the installed client.
+are those of functions that somebody was seen to register. A test compares the lists with the functions of the client.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ _MOMENTS: Final = frozenset({"now", "today", "tomorrow", "yesterday", "current_d
 
 
 def why_refused_call(name: str, arguments: int) -> str:
-    """Why a call of a function of the engine is not reused; empty if it may be, or if the engine has no such function."""
+    """Why a call of a function of the engine is not reused; empty if it may be, or if there is no such function."""
     plain = name.lower()
     if plain in _CLOCK_WITHOUT_ARGUMENTS and not arguments:
         return f"{name}() {_CLOCK}"

@@ -174,7 +174,7 @@ class _Reader:
             self._refuse(reason)
         else:
             self._put(joined("spark", str(self._kind)))
-            self._add_message(getattr(self._relation, self._kind))
+            self._add_message(getattr(self._relation, str(self._kind)))
         return self._found
 
     def read_message(self, message: Any) -> _Found:

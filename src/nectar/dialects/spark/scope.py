@@ -8,23 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from nectar.dialects.spark.functions import Pickled
 from nectar.dialects.spark.relations import Step
 from nectar.dialects.spark.sql.words import Name
+
+_CAPITALS: Final = "there is another one whose name differs by capitals only"
+
 
 @dataclass(frozen=True, slots=True)
 class View:
     """A relation that has a name. steps: its definition. scope: what the names in it meant when it was made.
 
     made: its last key as everything was when it was made, which an engine may have frozen. content: what the
-    definition says besides. refusal: why nothing that reads it is reused.
+    definition says besides. spelling: the name as it was written then. refusal: why nothing that reads it is reused.
     """
 
     steps: tuple[Step, ...] = ()
     scope: Scope = field(default_factory=lambda: Scope())
     made: bytes = b""
     content: bytes = b""
+    spelling: Name = ()
     is_temporary: bool = True
     refusal: str = ""
 
@@ -47,12 +52,16 @@ class Scope:
     unknown: str = ""
 
     def view(self, name: Name) -> View | None:
-        """What a name of a relation means."""
-        return self.views.get(_plain(name))
+        """What a name of a relation means. Engines differ in whether capitals count: it has one spelling, or none."""
+        view = self.views.get(_plain(name))
+        return None if view is None or view.spelling != name else view
 
     def with_view(self, name: Name, view: View) -> Scope:
-        """The scope in which a name means this."""
-        return replace(self, views={**self.views, _plain(name): view})
+        """The scope in which a name means this; one that is there in another spelling too is refused."""
+        known = self.views.get(_plain(name))
+        if known is not None and (known.spelling != name or known.refusal == _CAPITALS):
+            view = replace(view, refusal=_CAPITALS)
+        return replace(self, views={**self.views, _plain(name): replace(view, spelling=name)})
 
     def with_function(self, name: str, function: Registered) -> Scope:
         """The scope in which a function has this name."""

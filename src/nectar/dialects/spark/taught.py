@@ -1,8 +1,8 @@
 """What a server is taught by one client: functions, views, tables. Commands come in, a Scope comes out.
 
 A command that gives a name a new meaning is a Lesson: until the server has answered, nobody knows what the name means;
-then it means what the command says, if its files were the same before and after. Law: whatever goes wrong in here, names
-are forgotten rather than kept.
+then it means what the command says, if its files were the same before and after. Law: whatever goes wrong in here,
+names are forgotten rather than kept.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Taught:
         if kind == "root":
             return self._of_root(plan.root, look)
         command = plan.command.WhichOneof("command_type") if kind == "command" else None
-        content = None if command is None else getattr(plan.command, command)
+        content: Any = None if command is None else getattr(plan.command, command)
         if command == "register_function":
             return self._of_function(content)
         if command == "create_dataframe_view":
@@ -160,7 +160,7 @@ class Taught:
             self._change(lambda _: Scope(unknown=_ANY))
         elif effect.kind == "names":
             self._change(lambda scope: replace(scope, views={}))
-        elif effect.kind == "forget" or (effect.kind == "view" and (effect.is_global or len(effect.name) != 1)):
+        elif effect.kind == "forget" or (effect.kind == "view" and len(effect.name) != 1):
             self._change(lambda scope: scope.without_view(effect.name))
         elif effect.kind == "view":
             return self._lesson(effect.name, _with_query(relation, effect.query), joined("view", effect.head), look)
@@ -174,7 +174,7 @@ class Taught:
         read.read.data_source.paths.append(effect.path)
         for key, value in effect.options.items():
             read.read.data_source.options[key] = value
-        return self._lesson(effect.name, read, joined("table", effect.head), look, is_temporary=False)
+        return self._lesson(effect.name, read, joined("table", effect.head), look, effect.is_temporary)
 
     def _of_write(self, write: Any) -> None:
         """A table that is written is another one; writing files changes no names."""
@@ -188,6 +188,8 @@ class Taught:
         before = self._scope
         view = replace(_defined(definition, before, look), content=content, is_temporary=is_temporary)
         known = before.view(name)
+        if known is not None and known.is_temporary and not is_temporary:  # the view stands before the table
+            return None
         if known is not None and known.refusal == _PENDING:
             view = replace(view, refusal=_TWICE)
         pending = View(is_temporary=is_temporary, refusal=_PENDING)

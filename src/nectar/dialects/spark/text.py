@@ -80,9 +80,9 @@ def _why_refused(kind: str, piece: str, following: str) -> str:
     word = piece.strip("`").lower()
     if kind == "word" and word not in _BEFORE_BRACKETS and following[:1] in ("'", '"'):  # a typed or raw literal
         return f"{piece}{following[:1]}... in a text is not understood"
+    if kind == "word" and word in _NESTED:
+        return f"{piece} in a text is not understood"
     if following == "(" and not (kind == "word" and word in _BEFORE_BRACKETS):
         # Whether it has arguments is not counted: one that reads the clock without them is refused anyway.
         return why_refused_call(word, 0)
-    if kind == "word" and word in _NESTED:
-        return f"{piece} in a text is not understood"
     return why_refused_column(word)

@@ -124,6 +124,12 @@ def test_a_column_of_a_relation_may_have_the_name_of_a_function():
 
 
 def test_nothing_but_spaces_and_comments_is_lost():
-    texts = ["select a+1 from t", "select a + 1 from t", "select A + 1 from t", "select a + 1 as b from t", "select (a + 1) from t"]
+    texts = [
+        "select a+1 from t",
+        "select a + 1 from t",
+        "select A + 1 from t",
+        "select a + 1 as b from t",
+        "select (a + 1) from t",
+    ]
     assert len({query_text(text).text for text in texts}) == len(texts)
     assert query_text("select a  +  1 from t").text == query_text("select a + 1 -- x\nfrom t").text

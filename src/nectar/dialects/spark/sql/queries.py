@@ -51,7 +51,7 @@ _OF_TABLES: Final = frozenset({"this", "alias", "db", "catalog", "laterals", "jo
 
 @dataclass(frozen=True, slots=True)
 class QueryText:
-    """A query. text: canonical. names: relations that it names, part by part, as they are written. calls: what is called.
+    """A query. text: canonical. names: relations that it names, as they are written. calls: words before brackets.
 
     unknown: of the calls, those that are no functions of the engine. refusals: why its result is not reused.
     """
@@ -79,7 +79,7 @@ def query_text(text: str) -> QueryText:
         return QueryText(text, refusals=(pieces,))
     if not pieces or pieces[0].word not in _BEGIN:
         return QueryText(text, refusals=("it is SQL that is no query",))
-    refusals = tuple(dict.fromkeys(_refusals(pieces)))
+    refusals = tuple(dict.fromkeys(filter(None, _refusals(pieces))))
     if refusals:
         return QueryText(canonical(pieces), refusals=refusals)
     structure = _structure_of(text)
@@ -166,7 +166,7 @@ def _structure_of(text: str) -> _Structure | str:
         trees = [tree for tree in sqlglot.parse(text, read="spark") if tree is not None]
     except (SqlglotError, RecursionError):
         return "the SQL text is not understood"
-    if len(trees) != 1 or not isinstance(trees[0], nodes.Query):
+    if len(trees) != 1 or not isinstance(trees[0], (nodes.Query, nodes.Values)):
         return "it is SQL that is no query"
     return _read_structure(trees[0], nodes)
 

@@ -27,19 +27,19 @@ _ABOUT_NAMES: Final = frozenset({
 class Effect:
     """What a statement does.
 
-    none: nothing to names. view, table: the name stands for something new. forget: nobody knows what the name stands
-    for. names: nobody knows what any name stands for. anything: nor which functions there are.
+    none: nothing to names. view: the name stands for a query. table: the name stands for files. forget: nobody knows
+    what the name stands for. names: nobody knows what any name stands for. anything: nor which functions there are.
     head: what is said about the name, canonical. query: the text that defines it. format, path, options: its files.
     """
 
     kind: Kind
     name: Name = ()
-    is_global: bool = False
     head: str = ""
     query: str = ""
     format: str = ""
     path: str = ""
     options: dict[str, str] = field(default_factory=dict)
+    is_temporary: bool = True
 
 
 _NONE: Final = Effect("none")
@@ -151,29 +151,25 @@ def _of_drop(cursor: _Cursor) -> Effect:
 
 def _of_view(text: str, cursor: _Cursor, is_global: bool, temporary: bool) -> Effect:
     only_if_missing = cursor.takes("if", "not", "exists")
-    begins = cursor.at
     name = cursor.name()
     if not name:
         return _NAMES
-    query = _after_as(cursor)
-    if only_if_missing or not temporary or query is None:
+    query = _after_as(cursor.rest)
+    if only_if_missing or not temporary or is_global:
         return Effect("forget", name)
-    head = canonical(cursor.rest[: query - cursor.at]) if begins < query else ""
-    return Effect("view", name, is_global, head, text[_place(cursor, query) :])
+    if query == len(cursor.rest):
+        return _of_files(cursor, name, is_temporary=True)
+    return Effect("view", name, head=canonical(cursor.rest[:query]), query=text[cursor.rest[query].at :])
 
 
-def _place(cursor: _Cursor, number: int) -> int:
-    return cursor.rest[number - cursor.at].at
-
-
-def _after_as(cursor: _Cursor) -> int | None:
-    """Where the query of a definition begins: after the first AS that is in no brackets."""
+def _after_as(pieces: Sequence[Piece]) -> int:
+    """Where the query of a definition begins: after the first AS that is in no brackets; the end if there is none."""
     depth = 0
-    for number, piece in enumerate(cursor.rest, cursor.at):
+    for number, piece in enumerate(pieces):
         depth += (piece.text == "(") - (piece.text == ")")
         if depth == 0 and piece.word == "as":
-            return number + 1 if number + 1 < cursor.at + len(cursor.rest) else None
-    return None
+            return number + 1
+    return len(pieces)
 
 
 def _of_table(cursor: _Cursor) -> Effect:
@@ -182,15 +178,21 @@ def _of_table(cursor: _Cursor) -> Effect:
     name = cursor.name()
     if not name:
         return _NAMES
+    return Effect("forget", name) if only_if_missing else _of_files(cursor, name, is_temporary=False)
+
+
+def _of_files(cursor: _Cursor, name: Name, *, is_temporary: bool) -> Effect:
     head = canonical(cursor.rest)
-    if only_if_missing or not cursor.takes("using"):
+    if not cursor.takes("using"):
         return Effect("forget", name)
     format_, options = cursor.name(), _options(cursor)
     path = cursor.string() if cursor.takes("location") else (options or {}).pop("path", None)
     cursor.takes(";")
     if len(format_) != 1 or options is None or not path or cursor.rest:
         return Effect("forget", name)
-    return Effect("table", name, head=head, format=format_[0].lower(), path=path, options=options)
+    return Effect(
+        "table", name, head=head, format=format_[0].lower(), path=path, options=options, is_temporary=is_temporary
+    )
 
 
 def _options(cursor: _Cursor) -> dict[str, str] | None:

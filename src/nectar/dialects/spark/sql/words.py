@@ -19,7 +19,7 @@ _PIECE: Final = re.compile(
     r"""|(?P<word>[A-Za-z_][A-Za-z_0-9]*)"""
     r"""|(?P<number>[0-9][0-9A-Za-z_.]*)"""
     r"""|(?P<parameter>\?|:[A-Za-z_][A-Za-z_0-9]*)"""
-    r"""|(?P<sign>::|->|=>|/(?!\*)|[-+*%<>=!,.()\[\]&|^~;])"""
+    r"""|(?P<sign>::|->|=>|/(?!\*)|-(?!-)|[+*%<>=!,.()\[\]&|^~;])"""
 )
 _PART: Final = re.compile(r"\s*(?:`([^`]+)`|([A-Za-z_0-9]+))\s*")
 _UNCERTAIN: Final = "the SQL text has escapes, comments, variables or signs that engines read differently"
