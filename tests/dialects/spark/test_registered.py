@@ -63,6 +63,16 @@ def test_a_function_in_place_of_one_of_the_engine(spark, outcome):
     assert outcome(lambda: spark.sql("select upper('a') as u").collect()[0].u)[:2] == ("mine", "computed")
 
 
+def test_a_function_in_place_of_one_that_the_engine_uses_unasked(spark, outcome, home):
+    action = lambda: spark.sql("select 'a' || 'b' as u").collect()[0].u
+    assert outcome(action)[:2] == ("ab", "computed")
+    spark.udf.register("concat", lambda *parts: "mine")
+    under, what, _ = outcome(action)
+    assert what == "computed"
+    nectar.disable()
+    assert action() == under
+
+
 def test_functions_that_are_not_their_arguments_are_refused(spark, outcome):
     spark.udf.register("mine", lambda text: str(time.time()))
     _, what, why = computed(outcome, spark, "sql")

@@ -206,6 +206,25 @@ def test_a_view_made_while_nectar_is_off_is_refused(spark, outcome, home):
     assert outcome(lambda: total(spark))[:2] == (1, "reused")
 
 
+def test_a_view_of_a_relative_path_means_the_folder_of_then(spark, outcome, log, monkeypatch, tmp_path):
+    monkeypatch.chdir(log.parent)
+    spark.read.parquet("clicks").createOrReplaceTempView("v")
+    assert twice(outcome, lambda: spark.table("v").count()) == 240
+    (tmp_path / "elsewhere" / "clicks").mkdir(parents=True)
+    write_day(tmp_path / "elsewhere" / "clicks", 1)
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    _, what, why = outcome(lambda: spark.table("v").count())
+    assert what == "uncacheable"
+    assert "folder" in why
+
+
+def test_large_data_in_a_view_counts(spark, outcome):
+    for last in (1, 2):
+        rows(spark, *range(20_000), last).createOrReplaceTempView("v")
+        assert outcome(lambda: total(spark))[:2] == (sum(range(20_000)) + last, "computed")
+        assert outcome(lambda: total(spark))[1] == "reused"
+
+
 def test_settings_when_a_view_was_made_count(spark, outcome, home):
     """Expressions of a view may have been resolved with the settings of then."""
     text = "create or replace temp view v as select hour(timestamp '2020-01-01 00:00:00') as n"

@@ -7,6 +7,7 @@ above it so.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -18,7 +19,7 @@ from nectar.dialects.spark.functions import Pickled, is_still
 from nectar.dialects.spark.kinds import RELATIONS
 from nectar.dialects.spark.reads import FORMATS, Source, source_of
 from nectar.dialects.spark.relations import Step, steps_of
-from nectar.dialects.spark.scope import Scope, View
+from nectar.dialects.spark.scope import Registered, Scope, View
 from nectar.dialects.spark.sql.words import Name
 from nectar.errors import InputFailure, UserError
 from nectar.keys.expansion import joined
@@ -126,10 +127,14 @@ class _Keying:
             return why_unknown(unknown[0])
         return next(iter(self._of_registered(step)), "")
 
+    def _called(self, step: Step) -> Iterator[tuple[str, Registered]]:
+        """Functions that were registered and that a step may call, by name."""
+        for name in sorted((step.calls | self._scope.instead) & self._scope.functions.keys()):
+            yield name, self._scope.functions[name]
+
     def _of_registered(self, step: Step) -> Iterator[str]:
         """Why functions that a step calls and that were registered are not reused."""
-        for name in sorted(step.calls & self._scope.functions.keys()):
-            function = self._scope.functions[name]
+        for name, function in self._called(step):
             if function.refusal:
                 yield f"{name} is a function that this session has registered: {function.refusal}"
             elif not all(map(is_still, function.functions)):
@@ -137,8 +142,7 @@ class _Keying:
 
     def _registered(self, step: Step) -> Iterator[bytes]:
         """What the functions compute that a step calls and that were registered."""
-        for name in sorted(step.calls & self._scope.functions.keys()):
-            function = self._scope.functions[name]
+        for name, function in self._called(step):
             self._functions += function.functions
             yield joined("registered", name, function.content)
 
@@ -159,6 +163,8 @@ class _Keying:
         """A view as everything is now; and as it was when it was made, if that was different."""
         if view.refusal:
             return _refused("view", f"the view {name} is not reused: {view.refusal}")
+        if view.folder != os.getcwd():
+            return _refused("view", f"the working folder is another one than when the view {name} was made")
         found = self._views.get(id(view))
         if found is None:
             found = self._views[id(view)] = _Keying(

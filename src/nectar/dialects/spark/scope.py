@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from nectar.dialects.spark.function_names import KNOWN
 from nectar.dialects.spark.functions import Pickled
 from nectar.dialects.spark.relations import Step
 from nectar.dialects.spark.sql.words import Name
@@ -22,13 +23,15 @@ class View:
     """A relation that has a name. steps: its definition. scope: what the names in it meant when it was made.
 
     made: its last key as everything was when it was made, which an engine may have frozen. content: what the
-    definition says besides. spelling: the name as it was written then. refusal: why nothing that reads it is reused.
+    definition says besides. folder: where the program was then, which relative paths may refer to. spelling: the name as
+    it was written then. refusal: why nothing that reads it is reused.
     """
 
     steps: tuple[Step, ...] = ()
     scope: Scope = field(default_factory=lambda: Scope())
     made: bytes = b""
     content: bytes = b""
+    folder: str = ""
     spelling: Name = ()
     is_temporary: bool = True
     refusal: str = ""
@@ -50,6 +53,11 @@ class Scope:
     views: Mapping[Name, View] = field(default_factory=dict)
     functions: Mapping[str, Registered] = field(default_factory=dict)
     unknown: str = ""
+
+    @property
+    def instead(self) -> frozenset[str]:
+        """Functions that stand in the place of some of the engine's, which may use them unasked."""
+        return frozenset(self.functions.keys() & KNOWN)
 
     def view(self, name: Name) -> View | None:
         """What a name of a relation means. Engines differ in whether capitals count: it has one spelling, or none."""
@@ -90,7 +98,7 @@ class Scope:
     def only(self, names: Iterable[Name], functions: Iterable[str]) -> Scope:
         """As much of the scope as these names need."""
         plain = {_plain(name) for name in names}
-        called = frozenset(functions)
+        called = frozenset(functions) | self.instead
         return Scope(
             {name: view for name, view in self.views.items() if name in plain},
             {name: function for name, function in self.functions.items() if name in called}, self.unknown,

@@ -7,6 +7,7 @@ names are forgotten rather than kept.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -21,10 +22,12 @@ from nectar.dialects.spark.sql.statements import Effect, effect_of
 from nectar.dialects.spark.sql.words import Name, name_of
 from nectar.errors import NectarError, UserError
 from nectar.keys.expansion import joined
+from nectar.keys.scheme import digest_of
 
 Look = Callable[[Sequence[Step], Scope], Keyed]  # a definition as everything is now; raises NectarError
 
 _ANY: Final = "this session may have functions or sources of its own under any name"
+_HEAVY: Final = 1 << 16  # bytes
 _PENDING: Final = "the server has not said yet whether it took it in"
 _TWICE: Final = "it was made twice at the same time"
 _MADE_PLAINLY: Final = "it was made while Nectar was off"
@@ -207,13 +210,19 @@ def _defined(definition: Any, scope: Scope, look: Look | None) -> View:
     if look is None:
         return View(refusal=_MADE_PLAINLY)
     try:
-        steps = tuple(steps_of(definition))
+        steps = tuple(map(_lighter, steps_of(definition)))
         needed = scope.only(
             (name for step in steps for name in step.names), (call for step in steps for call in step.calls)
         )
-        return View(steps, needed, _made(steps, needed, look))
+        return View(steps, needed, _made(steps, needed, look), folder=os.getcwd())
     except NectarError as error:
         return View(refusal=str(error))
+
+
+def _lighter(step: Step) -> Step:
+    """The step, without data that it holds: views live long."""
+    heavy = len(step.content) > _HEAVY
+    return replace(step, content=joined("digest", digest_of(step.content))) if heavy else step
 
 
 def _made(steps: Sequence[Step], scope: Scope, look: Look) -> bytes:
