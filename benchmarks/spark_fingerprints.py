@@ -16,11 +16,11 @@ from time import perf_counter
 from typing import Any
 
 from benchmarks.polars_report import Report
+from benchmarks.programs import spark_functions
 from benchmarks.spark_worker import session_of
 from pyspark.sql import functions as F
 from tests.dialects.spark import tpcds
 
-from benchmarks import timing
 from nectar.dialects.spark import functions, interceptor
 from nectar.dialects.spark.sql.queries import query_text
 from nectar.keys import outcome
@@ -71,7 +71,7 @@ def function_programs(spark: Any) -> dict[str, Callable[[], object]]:
     def program(function: Any) -> Callable[[], object]:
         return lambda: spark.range(0).select(F.udf(function, "string")("id").alias("x")).collect()
 
-    return {name: program(function) for name, function in timing.functions().items() if callable(function)}
+    return {name: program(function) for name, function in spark_functions.FUNCTIONS.items()}
 
 
 def report_on(report: Report, name: str, words: str, programs: dict[str, Callable[[], object]], clock: Clock) -> None:

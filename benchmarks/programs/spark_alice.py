@@ -7,7 +7,7 @@ from typing import Any
 from pyspark.sql import functions as F
 
 
-def band(price: float | None) -> str | None:
+def band(price):
     """Which kind of price it is."""
     if price is None:
         return None

@@ -7,15 +7,16 @@ from typing import Any
 from pyspark.sql import functions as F
 
 
-def band(value: float | None) -> str | None:
+def band(price):
     # nothing is known of what was not sold
-    if value is None:
+    if price is None:
         return None
 
-    if value < 10:
+    cheap = price < 10
+    if cheap:
         return "low"
 
-    return "middle" if value < 60 else "high"
+    return "middle" if price < 60 else "high"
 
 
 def scan(connection: Any, where: str) -> Any:

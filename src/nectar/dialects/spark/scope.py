@@ -23,8 +23,8 @@ class View:
     """A relation that has a name. steps: its definition. scope: what the names in it meant when it was made.
 
     made: its last key as everything was when it was made, which an engine may have frozen. content: what the
-    definition says besides. folder: where the program was then, which relative paths may refer to. spelling: the name as
-    it was written then. refusal: why nothing that reads it is reused.
+    definition says besides. folder: where the program was then, which relative paths may refer to. spelling: the name
+    as it was written then. refusal: why nothing that reads it is reused.
     """
 
     steps: tuple[Step, ...] = ()
