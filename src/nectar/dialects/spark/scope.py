@@ -57,7 +57,7 @@ class Scope:
     @property
     def instead(self) -> frozenset[str]:
         """Functions that stand in the place of some of the engine's, which may use them unasked."""
-        return frozenset(self.functions.keys() & KNOWN)
+        return frozenset(name for name in self.functions if name in KNOWN)
 
     def view(self, name: Name) -> View | None:
         """What a name of a relation means. Engines differ in whether capitals count: it has one spelling, or none."""

@@ -18,6 +18,7 @@ from pyspark.sql.connect.proto import relations_pb2
 from nectar.dialects.spark.keying import Keyed
 from nectar.dialects.spark.relations import Step, registration_of, steps_of
 from nectar.dialects.spark.scope import Registered, Scope, View
+from nectar.dialects.spark.sql.queries import is_query, read_ahead
 from nectar.dialects.spark.sql.statements import Effect, effect_of
 from nectar.dialects.spark.sql.words import Name, name_of
 from nectar.errors import NectarError, UserError
@@ -97,7 +98,10 @@ class Taught:
         if command == "create_dataframe_view":
             return self._of_view(content, look)
         if command == "sql_command":
-            return self._of_sql(_input_of(content), look)
+            lesson = self._of_sql(_input_of(content), look)
+            if lesson is None and look is not None:
+                _read_ahead(_input_of(content))  # while the server reads it too
+            return lesson
         if command == "register_table_function":
             refused = Registered(refusal=f"{content.function_name} is a table function of the user, which is not read")
             self._change(lambda scope: scope.with_function(content.function_name, refused))
@@ -241,6 +245,12 @@ def _settled(view: View, look: Look | None) -> View:
     except NectarError as error:
         return replace(view, refusal=str(error))
     return view if same else replace(view, refusal="files changed while it was made")
+
+
+def _read_ahead(relation: Any) -> None:
+    sql = _sql_of(relation)
+    if sql is not None and is_query(sql.query):
+        read_ahead(sql.query)
 
 
 def _input_of(command: Any) -> Any:

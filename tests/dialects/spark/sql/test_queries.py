@@ -3,7 +3,7 @@ import pytest
 pytest.importorskip("pyspark", reason="Spark is not installed: make test-sail")
 pytest.importorskip("sqlglot", reason="sqlglot is not installed: make test-sail")
 
-from nectar.dialects.spark.sql.queries import query_text
+from nectar.dialects.spark.sql.queries import query_text, read_ahead
 
 
 @pytest.mark.parametrize(
@@ -111,6 +111,19 @@ def test_calls_are_found(text, called, unknown):
 def test_what_is_not_certain_is_refused(text):
     read = query_text(text)
     assert read.refusals or read.unknown
+
+
+def test_texts_that_would_be_too_much_for_the_parser_are_refused():
+    nested = "select * from " + "(select * from " * 30_000 + "t" + ")" * 30_000
+    assert "too deeply" in query_text(nested).refusals[0]
+    assert "too long" in query_text("select 1" + " + 1" * 100_000).refusals[0]
+    assert query_text("select " + "(" * 100 + "1" + ")" * 100).refusals == ()
+
+
+def test_a_text_that_is_read_ahead_is_read_once():
+    text = "select 'ahead' from t"
+    read_ahead(text)
+    assert query_text(text) is query_text(text)
 
 
 def test_parameters_and_semicolons_are_understood():

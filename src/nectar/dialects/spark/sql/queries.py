@@ -7,11 +7,12 @@ not listed is refused, and nothing but spaces and comments is lost of the text, 
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import takewhile
+from itertools import accumulate, takewhile
 from typing import Any, Final
 
 from nectar.dialects.spark.function_names import KNOWN, why_refused_call, why_refused_column, why_refused_string
@@ -46,6 +47,8 @@ _NODES: Final = frozenset({
     "Select", "Slice", "Sort", "Star", "Subquery", "Table", "TableAlias", "Tuple", "Union", "Values", "Var", "Where",
     "Window", "WindowSpec", "With", "WithinGroup",
 })  # fmt: skip
+_LONGEST: Final = 200_000  # characters; a parser should not take longer than the query
+_DEEPEST: Final = 200  # brackets: the parser recurses, and compiled it would end the process
 _OF_TABLES: Final = frozenset({"this", "alias", "db", "catalog", "laterals", "joins", "pivots"})
 
 
@@ -71,14 +74,34 @@ class _Structure:
     headed: Counter[str]
 
 
-@lru_cache(maxsize=512)
+_reading: Final = threading.Lock()  # so that who asks while a text is being read waits for it
+
+
 def query_text(text: str) -> QueryText:
     """What a query reads and calls."""
+    with _reading:
+        return _read(text)
+
+
+def is_query(text: str) -> bool:
+    """Whether a text begins as a query does."""
+    return text.lstrip("( \t\r\n").lower().startswith(("select", "with", "values"))
+
+
+def read_ahead(text: str) -> None:
+    """The text is read while the caller does something else: it will ask soon."""
+    threading.Thread(target=query_text, args=(text,), name="nectar-sql", daemon=True).start()
+
+
+@lru_cache(maxsize=512)
+def _read(text: str) -> QueryText:
     pieces = pieces_of(text)
     if isinstance(pieces, str):
         return QueryText(text, refusals=(pieces,))
     if not pieces or pieces[0].word not in _BEGIN:
         return QueryText(text, refusals=("it is SQL that is no query",))
+    if len(text) > _LONGEST or _depth(pieces) > _DEEPEST:
+        return QueryText(text, refusals=("the SQL text is too long, or nested too deeply",))
     refusals = tuple(dict.fromkeys(filter(None, _refusals(pieces))))
     if refusals:
         return QueryText(canonical(pieces), refusals=refusals)
@@ -97,6 +120,11 @@ _NOTHING: Final = Piece("end", "", 0, False)
 
 def _pairs(pieces: Sequence[Piece]) -> Iterator[tuple[Piece, Piece]]:
     return zip(pieces, (*pieces[1:], _NOTHING), strict=True)
+
+
+def _depth(pieces: Sequence[Piece]) -> int:
+    changes = ((piece.text == "(") - (piece.text == ")") for piece in pieces)
+    return max(accumulate(changes), default=0)
 
 
 def _is_unknown(piece: Piece) -> bool:
@@ -159,12 +187,11 @@ def _structure_of(text: str) -> _Structure | str:
     try:
         import sqlglot  # takes a while, and most programs have no SQL
         from sqlglot import expressions as nodes
-        from sqlglot.errors import SqlglotError
     except ImportError:
         return "SQL text is read with sqlglot, which is not installed"
     try:
         trees = [tree for tree in sqlglot.parse(text, read="spark") if tree is not None]
-    except (SqlglotError, RecursionError):
+    except Exception:  # not only errors of its own: whatever it does not understand, it is not asked to
         return "the SQL text is not understood"
     if len(trees) != 1 or not isinstance(trees[0], (nodes.Query, nodes.Values)):
         return "it is SQL that is no query"
