@@ -1,5 +1,7 @@
 """Views and tables are followed to their definitions and files, for each session."""
 
+from contextlib import suppress
+
 import pytest
 
 pytest.importorskip("pyspark.sql.connect.session", reason="Spark is not installed: make test-sail")
@@ -271,19 +273,48 @@ def test_a_table_over_files(spark, outcome, log):
         spark.table("t").count()
 
 
-def test_a_view_stands_before_a_table_of_the_same_name(spark, outcome, log):
+def test_a_view_stands_before_a_table_of_the_same_name(spark, outcome, log, tmp_path):
     spark.sql(f"create table t using parquet location '{log}'")
-    try:
-        rows(spark, 7).createOrReplaceTempView("t")
-        assert twice(outcome, lambda: spark.table("t").count()) == 1
-    finally:
-        spark.catalog.dropTempView("t")
-        spark.sql("drop table if exists t")
+    rows(spark, 7).createOrReplaceTempView("t")
+    assert twice(outcome, lambda: spark.table("t").count()) == 1
+    rows(spark, 8).createOrReplaceTempView("u")
+    with suppress(Exception):  # Sail wants another name
+        spark.sql(f"create table u using parquet location '{log}'")
+    assert twice(outcome, lambda: total(spark, "u")) == 8
+    rows(spark, 9).createOrReplaceTempView("w")
+    with suppress(Exception):
+        rows(spark, 1).write.option("path", str(tmp_path / "w")).saveAsTable("w")
+    assert twice(outcome, lambda: total(spark, "w")) == 9
 
 
-def test_a_table_that_was_written_is_refused(spark, outcome, tmp_path):
-    try:
-        rows(spark, 1).write.option("path", str(tmp_path / "t")).saveAsTable("t")
-    except Exception:
-        pytest.skip("Sail cannot write this table")
+def test_a_table_that_was_written(spark, outcome, tmp_path):
+    where = str(tmp_path / "t")
+    rows(spark, 1, 2).write.option("path", where).saveAsTable("t")
+    assert twice(outcome, lambda: total(spark, "t")) == 3
+    rows(spark, 4).write.mode("append").insertInto("t")
+    assert outcome(lambda: total(spark, "t"))[:2] == (7, "computed")
+    rows(spark, 9).write.mode("overwrite").option("path", where).saveAsTable("t")
+    assert twice(outcome, lambda: total(spark, "t")) == 9
+    spark.sql("drop table t")
+    with pytest.raises(Exception):
+        total(spark, "t")
+
+
+def test_a_table_keeps_the_columns_that_were_written(spark, outcome, tmp_path, home):
+    """The same files, as two tables whose columns were said to be different."""
+    import shutil
+
+    rows(spark, 1).write.option("path", str(tmp_path / "t")).saveAsTable("t")
+    spark.sql(f"create table u (n bigint, m string) using parquet location '{tmp_path / 't'}'")
+    spark.sql(f"create table w using parquet location '{tmp_path / 't'}'")
+    under = {name: outcome(lambda: spark.table(name).collect())[0] for name in "tuw"}
+    again = {name: outcome(lambda: spark.table(name).collect())[0] for name in "tuw"}
+    nectar.disable()
+    assert under == again == {name: spark.table(name).collect() for name in "tuw"}
+    shutil.rmtree(tmp_path / "t")
+
+
+def test_a_table_of_which_nobody_said_where_it_lies_is_refused(spark, outcome, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows(spark, 1).write.saveAsTable("t")
     assert "seen to make" in refused(outcome, lambda: spark.table("t").count())

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from pyspark.sql.connect.proto import relations_pb2
+from pyspark.sql.connect.proto import commands_pb2, relations_pb2
 
 from nectar.dialects.spark.keying import Keyed
 from nectar.dialects.spark.relations import Step, registration_of, steps_of
@@ -28,6 +28,12 @@ from nectar.keys.scheme import digest_of
 Look = Callable[[Sequence[Step], Scope], Keyed]  # a definition as everything is now; raises NectarError
 
 _ANY: Final = "this session may have functions or sources of its own under any name"
+_APPEND: Final = commands_pb2.WriteOperation.SAVE_MODE_APPEND
+_ANEW: Final = frozenset({
+    commands_pb2.WriteOperation.SAVE_MODE_UNSPECIFIED, commands_pb2.WriteOperation.SAVE_MODE_OVERWRITE,
+    commands_pb2.WriteOperation.SAVE_MODE_ERROR_IF_EXISTS,
+})  # fmt: skip
+_INSERT: Final = commands_pb2.WriteOperation.SaveTable.TABLE_SAVE_METHOD_INSERT_INTO
 _HEAVY: Final = 1 << 16  # bytes
 _PENDING: Final = "the server has not said yet whether it took it in"
 _TWICE: Final = "it was made twice at the same time"
@@ -98,15 +104,12 @@ class Taught:
         if command == "create_dataframe_view":
             return self._of_view(content, look)
         if command == "sql_command":
-            lesson = self._of_sql(_input_of(content), look)
-            if lesson is None and look is not None:
-                _read_ahead(_input_of(content))  # while the server reads it too
-            return lesson
+            return self._of_sql_command(_input_of(content), look)
+        if command == "write_operation":
+            return self._of_write(content, look)
         if command == "register_table_function":
             refused = Registered(refusal=f"{content.function_name} is a table function of the user, which is not read")
             self._change(lambda scope: scope.with_function(content.function_name, refused))
-        elif command == "write_operation":
-            self._of_write(content)
         elif command in ("write_operation_v2", "merge_into_table_command"):
             self._change(Scope.without_tables)
         elif command in (None, "register_data_source", "extension", "execute_external_command", "pipeline_command"):
@@ -156,7 +159,14 @@ class Taught:
         if len(name) != 1:
             self._change(lambda scope: replace(scope, views={}))
             return None
-        return self._lesson(name, command.input, b"", look)
+        return self._definition(name, command.input, b"", look, is_temporary=True)
+
+    def _of_sql_command(self, relation: Any, look: Look | None) -> Lesson | None:
+        lesson = self._of_sql(relation, look)
+        sql = _sql_of(relation)
+        if lesson is None and look is not None and sql is not None and is_query(sql.query):
+            read_ahead(sql.query)  # while the server reads it too
+        return lesson
 
     def _of_sql(self, relation: Any, look: Look | None) -> Lesson | None:
         sql = _sql_of(relation)
@@ -170,46 +180,80 @@ class Taught:
         elif effect.kind == "forget" or (effect.kind == "view" and len(effect.name) != 1):
             self._change(lambda scope: scope.without_view(effect.name))
         elif effect.kind == "view":
-            return self._lesson(effect.name, _with_query(relation, effect.query), joined("view", effect.head), look)
+            definition = _with_query(relation, effect.query)
+            return self._definition(effect.name, definition, joined("view", effect.head), look, is_temporary=True)
         elif effect.kind == "table":
             return self._of_table(effect, look)
         return None
 
     def _of_table(self, effect: Effect, look: Look | None) -> Lesson | None:
-        read = relations_pb2.Relation()
-        read.read.data_source.format = effect.format
-        read.read.data_source.paths.append(effect.path)
-        for key, value in effect.options.items():
-            read.read.data_source.options[key] = value
-        return self._lesson(effect.name, read, joined("table", effect.head), look, effect.is_temporary)
+        read = _read_of(effect.format, effect.path, effect.options)
+        return self._definition(effect.name, read, joined("table", effect.head), look, effect.is_temporary)
 
-    def _of_write(self, write: Any) -> None:
-        """A table that is written is another one; writing files changes no names."""
-        if write.WhichOneof("save_type") == "table":
-            name = name_of(write.table.table_name)
+    def _of_write(self, write: Any, look: Look | None) -> Lesson | None:
+        """A table that is written anew is another one; writing more, or only files, changes no names."""
+        if write.WhichOneof("save_type") != "table" or write.table.save_method == _INSERT:
+            return None
+        name = name_of(write.table.table_name)
+        path = write.options.get("path", "")
+        if write.mode == _APPEND and self._scope.view(name) is not None:
+            return None
+        if write.mode not in _ANEW or not name or not path or look is None:
             self._change(lambda scope: scope.without_view(name) if name else replace(scope, views={}))
+            return None
+        return self._of_written(name, write, _read_of(write.source or "parquet", path, {}), look)
 
-    def _lesson(
-        self, name: Name, definition: Any, content: bytes, look: Look | None, is_temporary: bool = True
+    def _of_written(self, name: Name, write: Any, read: Any, look: Look) -> Lesson | None:
+        """A table is known when its files are there; what was written says which columns it has."""
+        scope = self._scope
+        content = _written(write, scope, look)
+
+        def learn() -> View:
+            return View(refusal=content) if isinstance(content, str) else _defined(read, scope, look, content)
+
+        return self._lesson(name, learn, is_temporary=False)
+
+    def _definition(
+        self, name: Name, definition: Any, content: bytes, look: Look | None, is_temporary: bool
     ) -> Lesson | None:
+        """A name that stands for a relation; what that reads must not change while the server takes it in."""
+        view = _defined(definition, self._scope, look, content)
+        return self._lesson(name, lambda: _settled(view, look), is_temporary)
+
+    def _lesson(self, name: Name, learn: Callable[[], View], is_temporary: bool) -> Lesson | None:
         before = self._scope
-        view = replace(_defined(definition, before, look), content=content, is_temporary=is_temporary)
         known = before.view(name)
         if known is not None and known.is_temporary and not is_temporary:  # the view stands before the table
             return None
-        if known is not None and known.refusal == _PENDING:
-            view = replace(view, refusal=_TWICE)
-        pending = View(is_temporary=is_temporary, refusal=_PENDING)
-        self._change(lambda scope: scope.with_view(name, pending))
+        self._change(lambda scope: scope.with_view(name, View(is_temporary=is_temporary, refusal=_PENDING)))
 
         def learned() -> Change:
-            settled = _settled(view, look)
-            return lambda scope: scope.with_view(name, settled)
+            twice = known is not None and known.refusal == _PENDING
+            view = replace(View(refusal=_TWICE) if twice else learn(), is_temporary=is_temporary)
+            return lambda scope: scope.with_view(name, view)
 
         return Lesson(learned, lambda scope: scope.with_view_of(before, name))
 
 
-def _defined(definition: Any, scope: Scope, look: Look | None) -> View:
+def _read_of(format_: str, path: str, options: Mapping[str, str]) -> Any:
+    relation = relations_pb2.Relation()
+    relation.read.data_source.format = format_
+    relation.read.data_source.paths.append(path)
+    for key, value in options.items():
+        relation.read.data_source.options[key] = value
+    return relation
+
+
+def _written(write: Any, scope: Scope, look: Look) -> bytes | str:
+    """What is written into a table, and how; or why that is not known."""
+    how = commands_pb2.WriteOperation()
+    how.CopyFrom(write)
+    how.ClearField("input")
+    view = _defined(write.input, scope, look)
+    return view.refusal or joined("written", how.SerializeToString(deterministic=True), view.made)
+
+
+def _defined(definition: Any, scope: Scope, look: Look | None, content: bytes = b"") -> View:
     """The view of a definition, as everything is now."""
     if look is None:
         return View(refusal=_MADE_PLAINLY)
@@ -218,7 +262,7 @@ def _defined(definition: Any, scope: Scope, look: Look | None) -> View:
         needed = scope.only(
             (name for step in steps for name in step.names), (call for step in steps for call in step.calls)
         )
-        return View(steps, needed, _made(steps, needed, look), folder=os.getcwd())
+        return View(steps, needed, _made(steps, needed, look), content, os.getcwd())
     except NectarError as error:
         return View(refusal=str(error))
 
@@ -245,12 +289,6 @@ def _settled(view: View, look: Look | None) -> View:
     except NectarError as error:
         return replace(view, refusal=str(error))
     return view if same else replace(view, refusal="files changed while it was made")
-
-
-def _read_ahead(relation: Any) -> None:
-    sql = _sql_of(relation)
-    if sql is not None and is_query(sql.query):
-        read_ahead(sql.query)
 
 
 def _input_of(command: Any) -> Any:

@@ -121,6 +121,15 @@ class _Cursor:
         self.at += 1
         return self._pieces[self.at - 1].text[1:-1]
 
+    def skip_brackets(self) -> None:
+        """Brackets that follow, and what is in them, are passed."""
+        depth = 0
+        for number, piece in enumerate(self.rest, self.at + 1):
+            depth += (piece.text == "(") - (piece.text == ")")
+            if depth == 0:
+                self.at = number if piece.text == ")" else self.at
+                return
+
     @property
     def rest(self) -> Sequence[Piece]:
         """What has not been read."""
@@ -183,9 +192,12 @@ def _of_table(cursor: _Cursor) -> Effect:
 
 def _of_files(cursor: _Cursor, name: Name, *, is_temporary: bool) -> Effect:
     head = canonical(cursor.rest)
+    cursor.skip_brackets()  # columns
     if not cursor.takes("using"):
         return Effect("forget", name)
     format_, options = cursor.name(), _options(cursor)
+    if cursor.takes("partitioned", "by"):
+        cursor.skip_brackets()
     path = cursor.string() if cursor.takes("location") else (options or {}).pop("path", None)
     cursor.takes(";")
     if len(format_) != 1 or options is None or not path or cursor.rest:
