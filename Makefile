@@ -27,6 +27,8 @@ SPARK ?=
 SPARK_VENV ?= .venv-spark$(addprefix -,$(SPARK))
 SPARK_READY := $(SPARK_VENV)/.ready
 SPARK_NEEDS := -e . 'pyspark[connect]$(if $(SPARK),==$(SPARK),>=4.2$(comma)<4.4)' pytest hypothesis
+# DuckDB's extension makes the tables and queries of TPC-DS.
+SAIL_TESTS := pytest hypothesis duckdb duckdb-extension-tpcds
 BENCHES := $(foreach topic,$(TOPICS),$(if $(wildcard benchmarks/$(topic).py),bench-$(topic)))
 
 # uv is used where it is already there; it is never installed. Of pip only errors are shown.
@@ -64,8 +66,8 @@ $(SAIL_READY): pyproject.toml
 	@echo "Setting up $(SAIL_VENV) (once; a few minutes at most)"
 	@test -x $(SAIL_VENV)/bin/python || $(PYTHON) -m venv $(SAIL_VENV)
 	@if command -v uv >/dev/null 2>&1; \
-		then uv pip install --quiet --python $(SAIL_VENV)/bin/python -e '.[sail]' pytest hypothesis; \
-		else $(SAIL_VENV)/bin/python -m pip install -qq --disable-pip-version-check -e '.[sail]' pytest hypothesis; fi
+		then uv pip install --quiet --python $(SAIL_VENV)/bin/python -e '.[sail]' $(SAIL_TESTS); \
+		else $(SAIL_VENV)/bin/python -m pip install -qq --disable-pip-version-check -e '.[sail]' $(SAIL_TESTS); fi
 	@touch $@
 
 # The whole of Spark, server included: some 500 MB.
@@ -84,7 +86,7 @@ test: $(READY)
 	$(BIN)/python -m pytest -n $(JOBS)
 
 test-sail: $(SAIL_READY)
-	$(SAIL_VENV)/bin/python -m pytest tests/dialects/spark
+	$(SAIL_VENV)/bin/python -m pytest tests/dialects/spark tests/benchmarks/test_spark.py
 
 test-spark:
 	@if ! java -version >/dev/null 2>&1; then echo "Skipped: there is no Java, which Spark needs"; \
@@ -128,6 +130,9 @@ bench: $(BENCHES)
 bench-%: $(READY)
 	@test -f benchmarks/$*.py || { echo "There is no benchmark of $*; there are: $(BENCHES)"; exit 2; }
 	@$(BIN)/python -P benchmarks/$*.py
+
+bench-spark: $(SAIL_READY)
+	@$(SAIL_VENV)/bin/python -P benchmarks/spark.py
 
 docs: $(DOCS_READY)
 	$(BIN)/zensical build --clean --config-file mkdocs.yml

@@ -113,17 +113,6 @@ def test_foreach_is_done_each_time(spark, outcome):
         assert "foreach" in why
 
 
-def test_registered_functions_are_refused_also_under_the_name_of_another(spark, outcome):
-    letters = spark.createDataFrame([("a",)], ["t"])
-    made = letters.select(F.upper("t").alias("u"))
-    assert outcome(made.collect)[0][0].u == "A"
-    spark.udf.register("upper", lambda text: "mine")
-    rows, what, why = outcome(made.collect)
-    assert (rows[0].u, what) == (CALLED, "uncacheable")
-    assert "registered" in why
-    assert outcome(letters.filter(f"upper(t) = '{CALLED}'").count)[:2] == (1, "uncacheable")
-
-
 def test_functions_registered_while_nectar_is_off_are_known_when_it_is_back(spark, enabled, home):
     import nectar
 

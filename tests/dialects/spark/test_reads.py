@@ -88,7 +88,7 @@ def test_the_path_may_be_an_option(folder):
         (read("x", options={"modifiedBefore": "2020"}), "modifiedbefore"),
         (read("x", options={"header": "1", "HEADER": "2"}), "capital letters"),
         (read("x", predicates=["a > 1"]), "more than files"),
-        (relations_pb2.Read(named_table={"unparsed_identifier": "v"}), "table or view v"),
+        (relations_pb2.Read(named_table={"unparsed_identifier": "v"}), "no files"),
         (relations_pb2.Read(data_source={"format": "parquet"}, is_streaming=True), "stream"),
     ],
 )

@@ -25,12 +25,17 @@ def sums(spark):
 
 def with_function(spark):
     spark.udf.register("mine", lambda text: text)
-    return rows(spark).select(F.call_function("mine", "k"))
+    return rows(spark).select(F.call_function("mine", "k"), F.expr("mine(k)"))
 
 
 def with_view(spark):
     rows(spark).createOrReplaceTempView("v")
-    return spark.table("v")
+    return spark.table("v").union(spark.sql("select * from v"))
+
+
+def with_global_view(spark):
+    rows(spark).createOrReplaceGlobalTempView("v")
+    return spark.table("global_temp.v")
 
 
 REUSED = {
@@ -45,11 +50,14 @@ REUSED = {
     "`describe`": lambda s, d: rows(s).describe("n"),
     "expressions as text": lambda s, d: rows(s).filter("n > 1 and upper(k) = 'A'").selectExpr("n * 2 as m"),
     "Python functions, but for table functions": lambda s, d: rows(s).select(F.udf(lambda n: n + 1, "long")("n")),
+    "`spark.sql`": lambda s, d: s.sql("select upper(k) from {rows} where n > :least", args={"least": 1}, rows=rows(s)),
+    "temporary views": lambda s, d: with_view(s),
+    "registered functions": lambda s, d: with_function(s),
 }  # fmt: skip
 
 REFUSED = {
-    "`spark.sql`": (lambda s, d: s.sql("select 1 as a"), "SQL text"),
-    "tables and views": (lambda s, d: with_view(s), "table or view v"),
+    "global views, tables of other programs": (lambda s, d: with_global_view(s), "seen to make"),
+    "table functions": (lambda s, d: s.sql("select * from range(3)"), "not understood"),
     "`sample`, `sampleBy`": (lambda s, d: rows(s).sample(0.5, seed=3), "sample"),
     "`randomSplit`": (lambda s, d: rows(s).randomSplit([0.5, 0.5], seed=3)[0], "sample"),
     "functions that give something else each time": (lambda s, d: rows(s).withColumn("r", F.rand(3)), "each time"),
@@ -62,7 +70,6 @@ REFUSED = {
     "such functions within text": (lambda s, d: rows(s).selectExpr("n + rand() as r"), "each time"),
     "columns that a file does not have, meant as functions": (lambda s, d: rows(s).select("current_date"), "clock"),
     "other sources: JDBC, Delta, your own": (lambda s, d: s.read.format("delta").load(str(d)), "not from files"),
-    "registered functions": (lambda s, d: with_function(s), "not known"),
 }  # fmt: skip
 
 

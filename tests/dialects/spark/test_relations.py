@@ -168,7 +168,10 @@ def test_lambda_variables_keep_names_that_show_in_the_result(kind):
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ({"sql": relations_pb2.SQL(query="select 1")}, "SQL text"),
+        ({"sql": relations_pb2.SQL(query="show tables")}, "no query"),
+        ({"sql": relations_pb2.SQL(query="select 1", args={"a": {"long": 1}})}, "older clients"),
+        ({"sql": relations_pb2.SQL(query="select 'a\0b'")}, "a zero"),
+        ({"read": relations_pb2.Read(named_table={"unparsed_identifier": "a b"})}, "not understood"),
         ({"sample": relations_pb2.Sample(input=numbers(), upper_bound=0.5, seed=3)}, "sample"),
         ({"deduplicate": relations_pb2.Deduplicate(input=numbers(), within_watermark=True)}, "stream"),
         ({"catalog": {"current_database": {}}}, "catalog"),
@@ -178,6 +181,35 @@ def test_lambda_variables_keep_names_that_show_in_the_result(kind):
 )
 def test_kinds_are_refused_with_a_reason(content, reason):
     assert reason in " ".join(steps_of(relation(**content))[-1].refusals)
+
+
+def test_names_of_relations_are_told():
+    named = relations_pb2.Read(named_table={"unparsed_identifier": "`Db`.t", "options": {"a": "b"}})
+    (step,) = steps_of(relation(read=named))
+    assert step.names == (("Db", "t"),)
+    (step,) = steps_of(relation(sql=relations_pb2.SQL(query="select mine(a) from t, u, t")))
+    assert step.names == (("t",), ("u",))
+    assert step.unknown == {"mine"}
+
+
+def with_frames(text, *names, numbered=(1, 2)):
+    """A text that means frames by names that the client has made up."""
+    references = [
+        relation(subquery_alias=relations_pb2.SubqueryAlias(input=numbers(end), alias=name))
+        for name, end in zip(names, numbered, strict=True)
+    ]
+    root = relation(sql=relations_pb2.SQL(query=text.format(*names)))
+    return contents(relation(with_relations=relations_pb2.WithRelations(root=root, references=references)))
+
+
+def test_names_that_the_client_makes_up_do_not_count():
+    text = "select * from {0} join {1}"
+    one, two, three = (f"_pyspark_connect_temp_view_{number:032x}" for number in (1, 2, 3))
+    assert with_frames(text, one, two) == with_frames(text, three, one)
+    assert with_frames(text, one, two) != with_frames("select * from {1} join {0}", one, two)
+    assert with_frames(text, one, two) != with_frames(text, one, two, numbered=(2, 1))
+    assert with_frames(text, one, two) != with_frames(text, one, "mine")
+    assert with_frames("select '{0}' from {1}", one, two) != with_frames("select '{1}' from {1}", one, two)
 
 
 def test_deep_chains_of_relations_are_read():

@@ -19,7 +19,13 @@ from nectar.dialects.spark.text import calls_in
     ],
 )
 def test_calls_are_found(text, called):
-    assert calls_in(text) == called
+    assert calls_in(text).called == called
+    assert calls_in(text).unknown == set()
+
+
+def test_functions_that_the_engine_does_not_have_are_told():
+    assert calls_in("mine(n) > upper(k)").unknown == {"mine"}
+    assert calls_in("`mine`(n) > 1").unknown == {"mine"}
 
 
 @pytest.mark.parametrize(
@@ -35,7 +41,6 @@ def test_calls_are_found(text, called):
         "user = 'me'",
         "to_timestamp('now') > t",
         "t > ' Today '",
-        "mine(n)",
         "main.default.f(n)",
         "n = (select max(n) from other)",
         "exists (select 1)",

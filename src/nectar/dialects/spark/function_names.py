@@ -1,7 +1,7 @@
 """Functions of the engine by name: those whose results depend on their arguments alone, and those refused.
 
-In: a name as a plan or a text has it. Out: why a call is not reused. Names that are not listed are refused: they may be
-functions that somebody has registered. A test compares the lists with the functions of the installed client.
+In: a name as a plan or a text has it. Out: why a call is not reused. Names that are not listed are refused, unless they
+are those of functions that somebody was seen to register. A test compares the lists with the functions of the client.
 """
 
 from __future__ import annotations
@@ -119,20 +119,20 @@ REFUSED: Final[dict[str, str]] = {
     },
 }  # fmt: skip
 _CLOCK_WITHOUT_ARGUMENTS: Final = frozenset({"unix_timestamp", "to_unix_timestamp"})
-ANY_NAME: Final = "any name"  # stands among registered names for: nobody knows which
 # Words that engines take for a moment when they become a date.
 _MOMENTS: Final = frozenset({"now", "today", "tomorrow", "yesterday", "current_date", "current_timestamp"})
 
 
 def why_refused_call(name: str, arguments: int) -> str:
-    """Why a call of a function is not reused; empty if it may be."""
+    """Why a call of a function of the engine is not reused; empty if it may be, or if there is no such function."""
     plain = name.lower()
     if plain in _CLOCK_WITHOUT_ARGUMENTS and not arguments:
         return f"{name}() {_CLOCK}"
-    if plain in KNOWN:
-        return ""
-    if plain in REFUSED:
-        return f"{name}() {REFUSED[plain]}"
+    return f"{name}() {REFUSED[plain]}" if plain in REFUSED else ""
+
+
+def why_unknown(name: str) -> str:
+    """Why a call is not reused of a function that neither the engine has nor anybody was seen to register."""
     return f"the function {name} is not known, and may be one that somebody has registered"
 
 

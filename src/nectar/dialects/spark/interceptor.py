@@ -11,6 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Final
 
 import grpc
@@ -20,19 +21,23 @@ from nectar.dialects.spark.compressed import opened, with_relation
 from nectar.dialects.spark.connections import connection_of
 from nectar.dialects.spark.fresh import reads_in, refreshed
 from nectar.dialects.spark.frozen import Frozen
-from nectar.dialects.spark.function_names import ANY_NAME
 from nectar.dialects.spark.persisted import ask_for, ask_no_more
-from nectar.dialects.spark.query import Query, query_of
+from nectar.dialects.spark.query import Query, defined, query_of
 from nectar.dialects.spark.results import responses
 from nectar.dialects.spark.reusing import give_up, look_up, note_cost, put_in
+from nectar.dialects.spark.taught import Lesson, Look, Taught
 from nectar.errors import EnvironmentFailure, NectarError, UserError
 from nectar.report.run import Part, RunReport
 from nectar.session import current, running
 
 _log: Final = logging.getLogger("nectar.spark")
-# Words of statements that give names a meaning that plans do not show: functions, variables, and text that is run.
-_TEACHING: Final = (b"function", b"variable", b"declare", b"immediate", b"var ")
 _CACHING: Final = ("persist", "unpersist", "get_storage_level")
+
+# Errors after which nobody knows what the server has done.
+_UNDECIDED: Final = frozenset({
+    grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.DEADLINE_EXCEEDED,
+    grpc.StatusCode.ABORTED, grpc.StatusCode.UNKNOWN,
+})  # fmt: skip
 
 enabled = False  # whether results are reused; what servers are taught is noticed all the time
 
@@ -42,7 +47,7 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
 
     def __init__(self, client: Any) -> None:
         self._client = client
-        self._registered: set[str] = {ANY_NAME} if client._builder.session_id is not None else set()
+        self._taught = Taught(shared=client._builder.session_id is not None)
         self._lock = threading.Lock()
         self._answered: set[str] = set()  # operations that the server knows nothing of
         self._recorded: dict[str, Query] = {}  # operations whose answers are being recorded
@@ -55,6 +60,9 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
         """The answer to a call: from what is known, or from the server."""
         method = _name_of(details)
         if method == "ExecutePlan":
+            lesson = self._safely(self._lesson, request.plan)
+            if lesson is not None:
+                return _Attended(continuation(details, request), self, lesson)
             query = self._safely(self._noticed, request)
             if query is not None:
                 known = self._safely(self._known, query, request)
@@ -75,17 +83,15 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
 
     def _noticed(self, request: Any) -> Query | None:
         """The query of a request, if it is one whose result may be reused."""
-        if not _is_relation(request.plan):
-            self._note_command(request.plan)
-            return None
         session = current() if enabled else None
-        if session is None:
+        if session is None or not _is_relation(request.plan):
             return None
         with running() as report:
             part = Part("query", "uncacheable")
             try:
                 root = opened(self._client, request.plan).root
-                query = query_of(session, self._client, root, frozenset(self._registered), part)
+                query = query_of(session, self._client, root, self._taught.scope, part)
+                query.scope_now = lambda: self._taught.scope
                 if self._frozen.have_changed(query.keyed.states):
                     raise UserError("the session has cached a frame of files that have changed since")
             except NectarError as error:
@@ -103,6 +109,27 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
             with self._lock:
                 self._recorded[request.operation_id] = query
         return query
+
+    def _lesson(self, plan: Any) -> Lesson | None:
+        """What the server is taught by a plan, if it is taught anything."""
+        try:
+            plan = opened(self._client, plan)
+        except NectarError:
+            _log.debug("a plan cannot be read: it may mean anything", exc_info=True)
+        return self._taught.notice(plan, self._look())
+
+    def _look(self) -> Look | None:
+        """What tells how definitions are as everything is now; None while Nectar is off."""
+        session = current() if enabled else None
+        return None if session is None else partial(defined, session, self._client)
+
+    def attended(self, lesson: Lesson, *, agreed: bool) -> None:
+        """The server has answered to something that it was told."""
+        self._safely(self._taught.learned if agreed else self._taught.rejected, lesson)
+
+    def inherit(self, other: Interceptor) -> None:
+        """This session was made from another one, and knows what its server was taught there."""
+        self._taught.inherit(other._taught)
 
     def _as_sent(self, query: Query, request: Any) -> Any:
         """The request as it is sent: a server that remembers files is told what they hold now."""
@@ -123,27 +150,6 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
         root = opened(self._client, request.plan).root
         known = states.keys() & set(reads_in(root))
         return with_relation(self._client, request, refreshed(root, states)) if known else request
-
-    def inherit(self, other: Interceptor) -> None:
-        """This session was made from another one, and knows the functions that its server was taught there."""
-        self._registered = set(other._registered)
-
-    def _note_command(self, plan: Any) -> None:
-        """Remembers the names of functions that the server is taught; plans that use them are not reused."""
-        try:
-            plan = opened(self._client, plan)
-        except NectarError:
-            self._registered.add(ANY_NAME)
-            return
-        kind = plan.command.WhichOneof("command_type")
-        if kind in ("register_function", "register_table_function"):
-            self._registered.add(getattr(plan.command, kind).function_name.lower())
-        elif kind == "sql_command":
-            text = plan.command.SerializeToString().lower()
-            if any(word in text for word in _TEACHING):
-                self._registered.add(ANY_NAME)
-        elif kind is None or kind == "register_data_source":
-            self._registered.add(ANY_NAME)
 
     def _look_up(self, query: Query, report: RunReport) -> None:
         """What is known of a query is at hand: the whole of it, or parts that stand in its plan."""
@@ -182,6 +188,7 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
         if response.HasField("result_complete"):
             self._forget(operation)
             query.session.totals.count(query.part)
+            query.why_not = query.names_changed
             note_cost(query)
             query.keep()
 
@@ -235,7 +242,7 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
         if session is None:
             return None
         try:
-            return query_of(session, self._client, relation, frozenset(self._registered), Part(kind))
+            return query_of(session, self._client, relation, self._taught.scope, Part(kind))
         except NectarError as error:
             _log.info("%s() is not shared: %s", kind, error)
             return None
@@ -298,6 +305,30 @@ class _Recorded:
             self._interceptor.failed(self._operation, self._query)
             raise
         self._interceptor.take(self._operation, self._query, response, time.perf_counter() - begun)
+        return response
+
+
+class _Attended:
+    """The stream of a call that tells the server something; what it says to it is heard as it is read."""
+
+    def __init__(self, call: Any, interceptor: Interceptor, lesson: Lesson) -> None:
+        self._call, self._interceptor, self._lesson = call, interceptor, lesson
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._call, name)
+
+    def __iter__(self) -> _Attended:
+        return self
+
+    def __next__(self) -> Any:
+        try:
+            response = next(self._call)
+        except grpc.RpcError as error:
+            if error.code() not in _UNDECIDED:
+                self._interceptor.attended(self._lesson, agreed=False)
+            raise
+        if response.HasField("result_complete"):
+            self._interceptor.attended(self._lesson, agreed=True)
         return response
 
 

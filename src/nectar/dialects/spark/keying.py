@@ -7,18 +7,23 @@ above it so.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
+
+from pyspark.sql.connect.proto import relations_pb2
 
 from nectar.dialects.spark.elsewhere import Elsewhere
 from nectar.dialects.spark.fresh import as_sent
-from nectar.dialects.spark.function_names import ANY_NAME
+from nectar.dialects.spark.function_names import why_unknown
 from nectar.dialects.spark.functions import Pickled, is_still
 from nectar.dialects.spark.kinds import RELATIONS
 from nectar.dialects.spark.parts import why_not_apart
-from nectar.dialects.spark.reads import Source, source_of
+from nectar.dialects.spark.reads import FORMATS, Source, source_of
 from nectar.dialects.spark.relations import Step, steps_of
+from nectar.dialects.spark.scope import Registered, Scope, View
+from nectar.dialects.spark.sql.words import Name
 from nectar.errors import EnvironmentFailure, UserError
 from nectar.keys.expansion import joined
 from nectar.keys.scheme import digest_of
@@ -65,40 +70,53 @@ class Keyed:
 
 
 def keyed(
-    root: object, circumstances: bytes, inputs: Inputs, registered: Collection[str],
-    elsewhere: Elsewhere | None = None,
-) -> Keyed:  # fmt: skip
-    """The program of a plan, whose root relation is given. registered: names that are functions of the user's now.
+    root: object, circumstances: bytes, inputs: Inputs, scope: Scope, elsewhere: Elsewhere | None = None
+) -> Keyed:
+    """The program of a plan, whose root relation is given. scope: what names mean in its session.
 
     elsewhere: the server, if it is none of this process.
     """
-    return _Keying(steps_of(root), circumstances, inputs, registered, elsewhere).run()
+    return keyed_steps(steps_of(root), circumstances, inputs, scope, elsewhere)
+
+
+def keyed_steps(
+    steps: Sequence[Step], circumstances: bytes, inputs: Inputs, scope: Scope, elsewhere: Elsewhere | None = None
+) -> Keyed:
+    """The program of a plan that has been read."""
+    try:
+        return _Keying(steps, circumstances, inputs, scope, elsewhere, {}).run()
+    except RecursionError as error:
+        raise UserError("its views are nested too deeply") from error
 
 
 class _Keying:
     def __init__(
-        self, steps: Sequence[Step], circumstances: bytes, inputs: Inputs, registered: Collection[str],
-        elsewhere: Elsewhere | None,
+        self, steps: Sequence[Step], circumstances: bytes, inputs: Inputs, scope: Scope, elsewhere: Elsewhere | None,
+        views: dict[int, Keyed],
     ) -> None:  # fmt: skip
-        self._steps, self._frame, self._inputs, self._registered = steps, circumstances, inputs, registered
+        self._steps, self._frame, self._inputs, self._scope = steps, circumstances, inputs, scope
         self._elsewhere = elsewhere
+        self._views = views  # by the id of the view: one may be read in many places
         self._states: dict[bytes, bytes] = {}
         self._nodes: list[Node] = []
         self._node_of: list[int] = []
         self._by_key: dict[tuple[bytes, ...], int] = {}
         self._sources: list[Source] = []
         self._identities: list[Identity] = []
+        self._functions: list[Pickled] = [function for step in steps for function in step.functions]
 
     def run(self) -> Keyed:
-        refused = any(step.refusals for step in self._steps)
+        refused = any(self._refusal(step) for step in self._steps)
         for step in self._steps:
             # Where something is refused anyway, nothing is reused so far, and no file is looked at.
-            node = self._read(step, look=not refused) if step.read is not None else self._relation(step)
+            is_read = step.read is not None
+            node = self._read(step.read, look=not refused) if is_read else self._relation(step, look=not refused)
             self._node_of.append(self._added(node))
-        functions = tuple(function for step in self._steps for function in step.functions)
+        sources = {id(source): source for source in self._sources}
+        identities = {id(identity): identity for identity in self._identities}
         return Keyed(
-            Program(tuple(self._nodes)), tuple(self._sources), tuple(self._identities), functions, self._states,
-            tuple(self._steps), tuple(self._node_of),
+            Program(tuple(self._nodes)), tuple(sources.values()), tuple(identities.values()), tuple(self._functions),
+            self._states, tuple(self._steps), tuple(self._node_of),
         )  # fmt: skip
 
     def _added(self, node: Node) -> int:
@@ -110,20 +128,22 @@ class _Keying:
         self._by_key[node.keys] = len(self._nodes) - 1
         return len(self._nodes) - 1
 
-    def _relation(self, step: Step) -> Node:
+    def _relation(self, step: Step, *, look: bool) -> Node:
         below = tuple(self._node_of[number] for number in step.inputs)
-        nodes = [self._nodes[number] for number in below]
+        nodes = [*(self._nodes[number] for number in below), *(self._named(name, look=look) for name in step.names)]
+        content = joined("relation", step.content, *self._registered(step))
         below_refused = sorted((node.refusal for node in nodes if node.refusal), key=lambda reason: reason == _UNSEEN)
         refusal = self._refusal(step) or next(iter(below_refused), "")
-        content = step.content
-        if step.functions and self._elsewhere is not None and not refusal:
-            refusal = self._elsewhere.why_unlike(step.functions)
+        functions = [*step.functions, *(each for _, found in self._called(step) for each in found.functions)]
+        if functions and self._elsewhere is not None and not refusal:
+            refusal = self._elsewhere.why_unlike(functions)
             content = content if refusal else joined("elsewhere", content, self._elsewhere.environment())
         program = digest_of(self._frame + joined("program", content, *(node.program for node in nodes)))
         best = self._key(content, [node.keys[0] for node in nodes])
         last = self._key(content, [node.keys[-1] for node in nodes])
-        order = RELATIONS.get(step.kind, ROW_WISE)
-        return Node(step.kind, below, program, tuple(dict.fromkeys((best, last))), order, refusal, step.breaks)
+        order = RELATIONS["sql"] if step.names else RELATIONS.get(step.kind, ROW_WISE)
+        text = f"{step.kind} of {', '.join('.'.join(name) for name in step.names)}" if step.names else step.kind
+        return Node(text, below, program, tuple(dict.fromkeys((best, last))), order, refusal, step.breaks)
 
     def _key(self, content: bytes, below: Sequence[bytes]) -> bytes:
         return digest_of(self._frame + joined("key", content, *below))
@@ -131,28 +151,81 @@ class _Keying:
     def _refusal(self, step: Step) -> str:
         if step.refusals:
             return "; ".join(step.refusals)
-        if ANY_NAME in self._registered:
-            return "this session may have functions or sources of its own under any name"
-        taken = sorted(step.calls & frozenset(self._registered))
-        if taken:
-            return f"{taken[0]} is a function that this session has registered"
-        return ""
+        if self._scope.unknown:
+            return self._scope.unknown
+        unknown = sorted(step.unknown - self._scope.functions.keys())
+        if unknown:
+            return why_unknown(unknown[0])
+        return next(iter(self._of_registered(step)), "")
 
-    def _read(self, step: Step, *, look: bool) -> Node:
+    def _called(self, step: Step) -> Iterator[tuple[str, Registered]]:
+        """Functions that were registered and that a step may call, by name."""
+        for name in sorted((step.calls | self._scope.instead) & self._scope.functions.keys()):
+            yield name, self._scope.functions[name]
+
+    def _of_registered(self, step: Step) -> Iterator[str]:
+        """Why functions that a step calls and that were registered are not reused."""
+        for name, function in self._called(step):
+            if function.refusal:
+                yield f"{name} is a function that this session has registered: {function.refusal}"
+            elif not all(map(is_still, function.functions)):
+                yield f"the function {name} changed after it was registered"
+
+    def _registered(self, step: Step) -> Iterator[bytes]:
+        """What the functions compute that a step calls and that were registered."""
+        for name, function in self._called(step):
+            self._functions += function.functions
+            yield joined("registered", name, function.content)
+
+    # relations by name
+
+    def _named(self, name: Name, *, look: bool) -> Node:
+        """The relation that a name stands for."""
+        if not look:
+            return _refused("named", _UNSEEN)
+        view = self._scope.view(name)
+        if view is not None:
+            return self._viewed(".".join(name), view)
+        if len(name) == 2 and name[0].lower() in FORMATS:  # a path, as in parquet.`clicks/`
+            return self._read(_read_of(*name), look=True)
+        return _refused("named", f"the table or view {'.'.join(name)} is not one that this session was seen to make")
+
+    def _viewed(self, name: str, view: View) -> Node:
+        """A view as everything is now; and as it was when it was made, if that was different."""
+        if view.refusal:
+            return _refused("view", f"the view {name} is not reused: {view.refusal}")
+        if view.folder != os.getcwd():
+            return _refused("view", f"the working folder is another one than when the view {name} was made")
+        found = self._views.get(id(view))
+        if found is None:
+            found = self._views[id(view)] = _Keying(
+                view.steps, self._frame, self._inputs, view.scope, self._elsewhere, self._views
+            ).run()
+        self._sources += found.sources
+        self._identities += found.identities
+        self._functions += found.functions
+        root = found.root
+        refusal = f"the view {name} is not reused: {root.refusal}" if root.refusal else ""
+        if not all(map(is_still, found.functions)):
+            refusal = f"a function of the view {name} changed after it was made"
+        frozen = b"" if root.keys[-1] == view.made else view.made
+        keys = tuple(digest_of(joined("view", view.content, frozen, key)) for key in root.keys)
+        return Node("view", (), digest_of(joined("view", view.content, root.program)), keys, root.order, refusal)
+
+    def _read(self, read: Any, *, look: bool) -> Node:
         order = RELATIONS["read"]
         if not look:
-            return Node("read", (), digest_of(b"unknown"), (digest_of(b"unknown"),), order, _UNSEEN, is_input=True)
+            return _refused("read", _UNSEEN)
         try:
-            if ANY_NAME in self._registered:
-                raise UserError("this session may have sources of its own under any name")
-            source = source_of(step.read)
+            if self._scope.unknown:
+                raise UserError(self._scope.unknown)
+            source = source_of(read)
             identities = self._inputs.identify(source.files)
             unseen = "" if self._elsewhere is None else self._elsewhere.why_unseen(source)
             if unseen:
                 raise EnvironmentFailure(unseen)
         except (UserError, EnvironmentFailure) as error:
-            unknown = digest_of(joined("unknown", str(error)))
-            return Node("read", (), unknown, (unknown,), order, str(error), is_input=True)
+            return _refused("read", str(error))
         self._sources.append(source)
         self._identities += identities
         program = digest_of(self._frame + joined("program", source.content))
@@ -162,5 +235,17 @@ class _Keying:
             for which in (0, -1)
         )
         distinct = tuple(dict.fromkeys(keys))
-        self._states[as_sent(step.read)] = digest_of(joined("state", *distinct))
+        self._states[as_sent(read)] = digest_of(joined("state", *distinct))
         return Node(f"read {source.text}", (), program, distinct, order, is_input=True)
+
+
+def _refused(kind: str, reason: str) -> Node:
+    unknown = digest_of(joined("unknown", reason))
+    return Node(kind, (), unknown, (unknown,), RELATIONS["read"], reason, is_input=True)
+
+
+def _read_of(format_: str, path: str) -> Any:
+    read = relations_pb2.Read()
+    read.data_source.format = format_
+    read.data_source.paths.append(path)
+    return read

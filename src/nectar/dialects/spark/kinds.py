@@ -12,6 +12,7 @@ from typing import Final
 from nectar.program.tree import POSITIONAL, ROW_WISE, Order
 
 _SCRAMBLED: Final = Order(scrambles=True, carries=False)
+_SORTED: Final = Order(carries=False, arbitrary=True)  # ties come in any order; a text may sort or not
 _OPEN: Final = Order(scrambles=True, carries=False, arbitrary=True)  # sums of floats, first values, ties
 _BY_PARTITION: Final = Order(sensitive=True, arbitrary=True)  # a function sees how the engine cut its input
 
@@ -36,7 +37,8 @@ RELATIONS: Final[dict[str, Order]] = {
     "fill_na": ROW_WISE,
     "drop_na": ROW_WISE,
     "replace": ROW_WISE,
-    "sort": Order(carries=False, arbitrary=True),  # ties come in any order
+    "sort": _SORTED,
+    "sql": _SORTED,
     "limit": POSITIONAL,
     "offset": POSITIONAL,
     "tail": POSITIONAL,
@@ -64,7 +66,6 @@ RELATIONS: Final[dict[str, Order]] = {
 }
 
 REFUSED_RELATIONS: Final[dict[str, str]] = {
-    "sql": "it is written as SQL text, which is not read",
     "sample": "which rows a sample takes depends on how the engine cuts its input, whatever the seed",
     "sample_by": "which rows a sample takes depends on how the engine cuts its input, whatever the seed",
     "collect_metrics": "it observes metrics, which a known result would not give",

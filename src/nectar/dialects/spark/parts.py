@@ -58,8 +58,7 @@ def _qualified(steps: Sequence[Step]) -> list[bool]:
     """For each step whether its columns may have qualifiers: names of tables, or aliases."""
     found: list[bool] = []
     for step in steps:
-        by_table = step.read is not None and step.read.WhichOneof("read_type") == "named_table"
-        own = step.kind in _QUALIFYING or by_table
+        own = step.kind in _QUALIFYING or bool(step.names)
         found.append(own or any(found[below] for below in step.inputs))
     return found
 
@@ -78,6 +77,8 @@ def _to_what_is_below(step: Step) -> str:
         return "what is above it may use parts of it by name"
     if step.layout:
         return "a function above it sees how its rows are cut"
+    if step.unknown:
+        return f"what is above it may see how its rows are cut: {min(step.unknown)} is no function of the engine"
     if step.refusals:
         return f"what is above it may see how its rows are cut: {step.refusals[0]}"
     return ""

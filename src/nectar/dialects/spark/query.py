@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,8 +17,10 @@ from nectar.dialects.spark.circumstances import circumstances_of, environment
 from nectar.dialects.spark.constants import why_refused_constants
 from nectar.dialects.spark.elsewhere import Elsewhere
 from nectar.dialects.spark.fresh import reads_in
-from nectar.dialects.spark.keying import Keyed, keyed
+from nectar.dialects.spark.keying import Keyed, keyed, keyed_steps
+from nectar.dialects.spark.relations import Step
 from nectar.dialects.spark.results import Recording
+from nectar.dialects.spark.scope import Scope
 from nectar.dialects.spark.servers import Engine, engine_of
 from nectar.errors import EnvironmentFailure, UserError
 from nectar.keys.outcome import outcome_of
@@ -33,8 +36,9 @@ from nectar.session import Session
 class Query:
     """A request whose plan has keys.
 
-    plan: its root relation, ours to change. part: its line in the report. choice: what is known of it. answer: the
-    whole result, if that is known. known: what stands in the plan for parts. recording: what the server answers.
+    plan: its root relation, ours to change. part: its line in the report. scope: what names meant when the keys were
+    made. choice: what is known of it. answer: the whole result, if that is known. known: what stands in the plan for
+    parts. why_not: why the result is not kept, if that is known already. recording: what the server answers.
     """
 
     session: Session
@@ -44,11 +48,14 @@ class Query:
     plan: Any
     part: Part
     began: float
+    scope: Scope
     choice: Choice = field(default_factory=lambda: Choice({}, (), ()))
     answer: pa.Table | None = None
     lookups: dict[int, int] = field(default_factory=dict)  # of nodes that may be reused: how often they were asked for
     known: dict[int, tuple[Entry, Any]] = field(default_factory=dict)
     leases: list[Lease] = field(default_factory=list)
+    why_not: str = ""
+    scope_now: Callable[[], Scope] | None = None  # what names mean by now
     recording: Recording = field(default_factory=Recording)
 
     @property
@@ -67,6 +74,12 @@ class Query:
             Part(entry.about, "reused", 0.0, entry.seconds, entry.size, key=entry.key.hex())
             for entry in self.choice.hits.values()
         ]
+
+    @property
+    def names_changed(self) -> str:
+        """Says that another thread taught the server something since the keys were made; empty if none did."""
+        same = self.scope_now is None or self.scope_now() is self.scope
+        return "" if same else "names changed their meaning while it ran"
 
     def forget_known(self) -> None:
         """Nothing of the store stands in the plan that is sent."""
@@ -96,7 +109,7 @@ class Query:
             part.keeping = f"not kept: {table}"
             return
         part.size = table.nbytes
-        why_not = self.catalog.worth_keeping(part.seconds, table.nbytes).removeprefix("not kept: ")
+        why_not = self.why_not or self.catalog.worth_keeping(part.seconds, table.nbytes).removeprefix("not kept: ")
         why_not = why_not or "; ".join(self.keyed.what_changed(self.session.inputs))
         if why_not:
             part.keeping = f"not kept: {why_not}"
@@ -131,7 +144,7 @@ class Query:
         return Sources(tuple(files), tuple(functions), environment=f"{environment()}, nectar {__version__}")
 
 
-def query_of(session: Session, client: Any, root: Any, registered: frozenset[str], part: Part) -> Query:
+def query_of(session: Session, client: Any, root: Any, scope: Scope, part: Part) -> Query:
     """The query of a plan as everything is now. Raises NectarError, with the reason, if it has to run as it is."""
     engine = engine_of(client)
     if isinstance(engine, str):
@@ -142,8 +155,8 @@ def query_of(session: Session, client: Any, root: Any, registered: frozenset[str
     began = session.clock.now()
     plan = relations_pb2.Relation()
     plan.CopyFrom(root)
-    elsewhere = None if engine.elsewhere is None else Elsewhere(engine.elsewhere, session.settings.home)
-    found = keyed(plan, circumstances_of(client, engine), session.inputs, registered, elsewhere)
+    elsewhere = _elsewhere(session, engine)
+    found = keyed(plan, circumstances_of(client, engine), session.inputs, scope, elsewhere)
     part.name = _about(found, found.program.root)
     if elsewhere is not None and found.root.refusal in elsewhere.unseen:
         raise EnvironmentFailure(found.root.refusal)
@@ -151,7 +164,19 @@ def query_of(session: Session, client: Any, root: Any, registered: frozenset[str
     if refusal:
         raise UserError(refusal)
     part.key = found.root.key.hex()
-    return Query(session, catalog, engine, found, plan, part, began)
+    return Query(session, catalog, engine, found, plan, part, began, scope)
+
+
+def defined(session: Session, client: Any, steps: Sequence[Step], scope: Scope) -> Keyed:
+    """The program of a definition as everything is now. Raises NectarError if the engine is not known."""
+    engine = engine_of(client)
+    if isinstance(engine, str):
+        raise UserError(engine)
+    return keyed_steps(steps, circumstances_of(client, engine), session.inputs, scope, _elsewhere(session, engine))
+
+
+def _elsewhere(session: Session, engine: Engine) -> Elsewhere | None:
+    return None if engine.elsewhere is None else Elsewhere(engine.elsewhere, session.settings.home)
 
 
 def _why_not_elsewhere(root: Any, found: Keyed) -> str:

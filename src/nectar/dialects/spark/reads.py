@@ -18,7 +18,7 @@ from nectar.errors import InputFailure, UserError
 from nectar.keys.expansion import joined
 from nectar.store.inputs import failures
 
-_FORMATS: Final = frozenset({"parquet", "orc", "csv", "json", "text"})
+FORMATS: Final = frozenset({"parquet", "orc", "csv", "json", "text"})
 _OPTIONS: Final = frozenset({
     "path", "header", "sep", "delimiter", "quote", "escape", "inferschema", "nullvalue", "emptyvalue", "nanvalue",
     "positiveinf", "negativeinf", "dateformat", "timestampformat", "timestampntzformat", "encoding", "charset",
@@ -78,7 +78,7 @@ def source_of(read: Any) -> Source:
     if read.is_streaming:
         raise UserError("it is a stream")
     if read.WhichOneof("read_type") != "data_source":
-        raise UserError(f"it reads the table or view {read.named_table.unparsed_identifier}, which is not followed")
+        raise UserError("it reads no files")
     source = read.data_source
     options = {name.lower(): value for name, value in source.options.items()}
     _expect_understood(source, options)
@@ -93,7 +93,7 @@ def source_of(read: Any) -> Source:
 
 
 def _expect_understood(source: Any, options: dict[str, str]) -> None:
-    if source.format.lower() not in _FORMATS:
+    if source.format.lower() not in FORMATS:
         raise UserError(f"it reads from {source.format or 'whatever the server reads by default'}, and not from files")
     if len(options) != len(source.options):
         raise UserError("options of a read differ by capital letters only")

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
 
 from nectar.dialects.spark import kinds
-from nectar.dialects.spark.function_names import why_refused_call, why_refused_column, why_refused_string
+from nectar.dialects.spark.function_names import KNOWN, why_refused_call, why_refused_column, why_refused_string
 from nectar.dialects.spark.functions import Pickled, known_as
+from nectar.dialects.spark.sql.queries import query_text
+from nectar.dialects.spark.sql.words import Name, name_of
 from nectar.dialects.spark.text import calls_in
 from nectar.errors import UserError
 from nectar.keys.expansion import joined, sized
@@ -30,6 +32,7 @@ _STREAMING: Final = {
         "transform_with_state_info",
     ),
 }  # fmt: skip
+_GIVEN: Final = "_pyspark_connect_temp_view_"  # the client names frames so that are meant in a text
 # Relations whose expressions name no column, so that a lambda variable in them does not show in the result.
 _NAMELESS: Final = frozenset({"filter", "sort", "join", "repartition_by_expression"})
 _SHOWS_PARTS: Final = frozenset({"struct", "arrays_zip"})  # name their fields after the expressions in them
@@ -40,10 +43,11 @@ class Step:
     """One relation. inputs: numbers of other steps. content: what it does to them, canonical.
 
     read: the message of a relation that reads files, whose content is added by whoever makes keys. refusals: why its
-    result is not reused. calls: functions of the engine it names. functions: Python functions in it. message: the
-    relation itself. size: how many relations it consists of; they are the steps right before it, and itself.
-    references: steps that it names by their plan ids. dotted: it may name columns by more than their names. layout: it
-    may see how the engine cuts its input. breaks: what is above it could not be done below it.
+    result is not reused. calls: functions it calls by name. unknown: of these, those that the engine does not have.
+    names: relations that it reads by name. functions: Python functions in it. message: the relation itself. size: how
+    many relations it consists of; they are the steps right before it, and itself. references: steps that it names by
+    their plan ids. dotted: it may name columns by more than their names. layout: it may see how the engine cuts its
+    input. breaks: what is above it could not be done below it.
     """
 
     kind: str
@@ -53,6 +57,8 @@ class Step:
     refusals: tuple[str, ...] = ()
     calls: frozenset[str] = frozenset()
     functions: tuple[Pickled, ...] = ()
+    unknown: frozenset[str] = frozenset()
+    names: tuple[Name, ...] = ()
     message: Any = None
     size: int = 1
     references: tuple[int, ...] = ()
@@ -85,6 +91,9 @@ class _Found:
     dotted: bool = False
     layout: bool = False
     windows: bool = False
+    unknown: set[str] = field(default_factory=set)
+    names: list[Name] = field(default_factory=list)
+    within: list[Any] = field(default_factory=list)  # relations that were read as part of this one
 
 
 def steps_of(root: Any) -> list[Step]:
@@ -95,6 +104,13 @@ def steps_of(root: Any) -> list[Step]:
         raise UserError("its expressions are nested too deeply") from error
     last = len(found) - 1
     return [_step(at, found, places, last) for at in range(last, -1, -1)]
+
+
+def registration_of(function: Any) -> tuple[bytes, tuple[str, ...], tuple[Pickled, ...]]:
+    """Canonical bytes of a function that a server is taught, why it is not reused, and the Python function in it."""
+    found = _Reader(None).read_message(function)
+    content = b"".join(piece for piece in found.pieces if isinstance(piece, bytes))
+    return content, tuple(dict.fromkeys(found.refusals)), tuple(found.functions)
 
 
 def _preorder(root: Any) -> tuple[list[_Found], dict[int, list[int]]]:
@@ -109,8 +125,9 @@ def _preorder(root: Any) -> tuple[list[_Found], dict[int, list[int]]]:
         found.append(one)
         if above >= 0:
             found[above].below.append(here)
-        if message.HasField("common") and message.common.HasField("plan_id"):
-            places.setdefault(message.common.plan_id, []).append(here)
+        for each in (message, *one.within):
+            if each.HasField("common") and each.common.HasField("plan_id"):
+                places.setdefault(each.common.plan_id, []).append(here)
         pending.extend((child, here) for child in reversed(one.children))
     for at in range(len(found) - 1, -1, -1):
         below = found[at].below
@@ -136,9 +153,9 @@ def _step(at: int, found: list[_Found], places: dict[int, list[int]], last: int)
         content.append(sized(joined("relation", where[0], *(str(place) for place in where[1]))))
     return Step(
         one.kind, tuple(last - place for place in one.below), b"".join(content), one.read,
-        tuple(dict.fromkeys(one.refusals)), frozenset(one.calls), tuple(one.functions), one.message, one.end - at,
-        tuple(dict.fromkeys(references)), one.dotted, one.layout,
-        one.kind in kinds.BREAKERS or one.windows or bool(one.functions),
+        tuple(dict.fromkeys(one.refusals)), frozenset(one.calls), tuple(one.functions), frozenset(one.unknown),
+        tuple(dict.fromkeys(one.names)), one.message, one.end - at, tuple(dict.fromkeys(references)), one.dotted,
+        one.layout, one.kind in kinds.BREAKERS or one.windows or bool(one.functions),
     )  # fmt: skip
 
 
@@ -146,7 +163,7 @@ class _Reader:
     """Reads one relation, and hands back those it is made from."""
 
     def __init__(self, relation: Any) -> None:
-        self._kind = relation.WhichOneof("rel_type")
+        self._kind = None if relation is None else relation.WhichOneof("rel_type")
         self._relation = relation
         self._found = _Found(str(self._kind), message=relation, layout=self._kind in kinds.SEES_LAYOUT)
         self._variables: dict[str, int] = {}
@@ -160,6 +177,9 @@ class _Reader:
             "spark.connect.CommonInlineUserDefinedFunction": self._add_user_function,
             "spark.connect.Expression.UnresolvedNamedLambdaVariable": self._add_variable,
             "spark.connect.Read": self._add_read,
+            "spark.connect.SQL": self._add_sql,
+            "spark.connect.WithRelations": self._add_with_relations,
+            "spark.connect.SubqueryAlias": self._add_subquery_alias,
             "spark.connect.DataType.UDT": lambda _: self._refuse("it has a type of the user"),
             "google.protobuf.Any": lambda _: self._refuse("it has an extension of the protocol"),
         }
@@ -170,7 +190,12 @@ class _Reader:
             self._refuse(reason)
         else:
             self._put(joined("spark", str(self._kind)))
-            self._add_message(getattr(self._relation, self._kind))
+            self._add_message(getattr(self._relation, str(self._kind)))
+        return self._found
+
+    def read_message(self, message: Any) -> _Found:
+        """Reads a message that is no relation."""
+        self._add_message(message)
         return self._found
 
     def _refuse(self, reason: str) -> None:
@@ -276,7 +301,10 @@ class _Reader:
         self._check_call_function(call)
 
     def _check_call_function(self, call: Any) -> None:
-        self._found.calls.add(call.function_name.lower())
+        name = call.function_name.lower()
+        self._found.calls.add(name)
+        if name not in KNOWN:
+            self._found.unknown.add(name)
         self._refuse(why_refused_call(call.function_name, len(call.arguments)))
 
     def _check_window(self, _: Any) -> None:
@@ -287,7 +315,8 @@ class _Reader:
         if isinstance(read, str):
             self._refuse(read)
         else:
-            self._found.calls |= read
+            self._found.calls |= read.called
+            self._found.unknown |= read.unknown
 
     def _add_user_function(self, message: Any) -> None:
         if not message.deterministic:
@@ -316,8 +345,61 @@ class _Reader:
         else:
             self._put(joined("variable as named", name))
 
+    # what is read
+
     def _add_read(self, message: Any) -> None:
-        self._found.read = message
+        if message.WhichOneof("read_type") != "named_table" or message.is_streaming:
+            self._found.read = message
+            return
+        self._add_fields(message)
+        self._add_name(name_of(message.named_table.unparsed_identifier))
+
+    def _add_name(self, name: Name) -> None:
+        if name:
+            self._found.names.append(name)
+        else:
+            self._refuse("the name of a table or view is not understood")
+
+    def _add_sql(self, message: Any, given: Sequence[str] = ()) -> None:
+        """A query written as text. given: names that the client gave to relations beside it."""
+        read = query_text(message.query)
+        for reason in read.refusals:
+            self._refuse(reason)
+        if message.args or message.pos_args:
+            self._refuse("it has arguments as older clients write them")
+        text = read.text
+        if "\0" in text:
+            self._refuse("the SQL text has a zero in it")
+        for number, name in enumerate(given):
+            text = text.replace(name, f"\0{number}\0")
+        self._put(joined("text", text))
+        self._found.calls |= read.calls
+        self._found.unknown |= read.unknown
+        self._found.names += (name for name in read.names if name not in {(each,) for each in given})
+        self._add_fields(message, without=("query",))
+
+    def _add_with_relations(self, message: Any) -> None:
+        """Relations that are referred to by others; a text refers to them by names, and is read together with them."""
+        if message.root.WhichOneof("rel_type") != "sql":
+            self._add_fields(message)
+            return
+        self._found.within.append(message.root)
+        given = [each.subquery_alias.alias for each in message.references]
+        self._put(b"sql")
+        self._add_sql(message.root.sql, [name for name in given if _is_given(name)])
+        self._add_fields(message, without=("root",))
+
+    def _add_subquery_alias(self, message: Any) -> None:
+        """A relation under a name; names that the client makes up say nothing."""
+        if not _is_given(message.alias):
+            self._add_fields(message)
+            return
+        self._put(joined("alias of the client"))
+        self._add_fields(message, without=("alias",))
+
+
+def _is_given(name: str) -> bool:
+    return name.startswith(_GIVEN) and name.removeprefix(_GIVEN).isalnum()
 
 
 @cache

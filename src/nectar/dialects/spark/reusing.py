@@ -63,6 +63,8 @@ def _parts(query: Query) -> list[int]:
     program = query.keyed.program
     if query.engine.elsewhere is not None:  # whether its workers see the store is not known
         return []
+    if query.scope.instead:  # what is called as a function of the engine may see how rows are cut
+        return []
     allowed = reusable(program)
     return [
         number
@@ -176,7 +178,7 @@ def _written(query: Query, client: Any, number: int, place: Handover) -> Kept | 
     if isinstance(seconds, str) or why_not:
         _remember(_cheap, node.key)
         return NotKept(why_not)
-    changed = "; ".join(query.keyed.what_changed(query.session.inputs))
+    changed = query.names_changed or "; ".join(query.keyed.what_changed(query.session.inputs))
     return NotKept(changed) if changed else query.keep_part(number, place, seconds)
 
 

@@ -7,9 +7,10 @@ Not parsed, but cut into words and signs; what is cut cannot be misread, because
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Final
 
-from nectar.dialects.spark.function_names import why_refused_call, why_refused_column, why_refused_string
+from nectar.dialects.spark.function_names import KNOWN, why_refused_call, why_refused_column, why_refused_string
 
 _PIECE: Final = re.compile(
     r"""(?P<space>\s+)|(?P<string>'[^']*'|"[^"]*")|(?P<quoted>`[^`]*`)|(?P<word>[A-Za-z_][A-Za-z_0-9]*)"""
@@ -23,22 +24,36 @@ _BEFORE_BRACKETS: Final = frozenset({
 _NESTED: Final = frozenset({"select", "from", "table", "values", "with", "identifier", "interval", "lateral"})
 
 
-def calls_in(text: str) -> frozenset[str] | str:
-    """The functions that an expression calls, in small letters; or why it is not reused."""
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Functions that a text calls, in small letters. unknown: those that are no functions of the engine."""
+
+    called: frozenset[str]
+    unknown: frozenset[str]
+
+
+def calls_in(text: str) -> Calls | str:
+    """The functions that an expression calls; or why it is not reused."""
     if not text.isascii() or any(sign in text for sign in _HIDING):
         return "a text has comments, escapes or letters that engines read differently"
     pieces = pieces_of(text)
     if pieces is None:
         return "a text has signs that are not understood"
     called: set[str] = set()
+    unknown: set[str] = set()
     for at, (kind, piece) in enumerate(pieces):
         following = pieces[at + 1][1] if at + 1 < len(pieces) else ""
         reason = _why_refused(kind, piece, following)
         if reason:
             return reason
         if kind in ("word", "quoted") and following == "(":
-            called.add(piece.strip("`").lower())
-    return frozenset(called)
+            name = piece.strip("`").lower()
+            if at and pieces[at - 1][1] == ".":
+                return f"{name}() is a function of a database, which is not followed"
+            called.add(name)
+            if name not in KNOWN and not (kind == "word" and name in _BEFORE_BRACKETS):
+                unknown.add(name)
+    return Calls(frozenset(called), frozenset(unknown))
 
 
 def pieces_of(text: str) -> list[tuple[str, str]] | None:
@@ -65,9 +80,9 @@ def _why_refused(kind: str, piece: str, following: str) -> str:
     word = piece.strip("`").lower()
     if kind == "word" and word not in _BEFORE_BRACKETS and following[:1] in ("'", '"'):  # a typed or raw literal
         return f"{piece}{following[:1]}... in a text is not understood"
+    if kind == "word" and word in _NESTED:
+        return f"{piece} in a text is not understood"
     if following == "(" and not (kind == "word" and word in _BEFORE_BRACKETS):
         # Whether it has arguments is not counted: one that reads the clock without them is refused anyway.
         return why_refused_call(word, 0)
-    if kind == "word" and word in _NESTED:
-        return f"{piece} in a text is not understood"
     return why_refused_column(word)

@@ -1,0 +1,109 @@
+"""What Spark programs gain and lose under Nectar, on embedded Sail, beside plain Sail and the figures of KeyChain.
+
+    python benchmarks/spark.py [--quick] [--scale 1] [--rounds 1] [--runs 5] [--only sharing tpcds fingerprints]
+                               [--folder WHERE]
+
+Prints tables for people, then one line of JSON with the figures. Each part is measured in processes of its own and
+says in its first lines how: spark_sharing.py (KeyChain's tables I to III), spark_tpcds.py (what TPC-DS costs and
+saves), spark_fingerprints.py (time to make keys), and spark_parts.py where it is there. Medians, with the lowest and
+the highest. Everything lies in a temporary folder, which is deleted. Needs the environment of `make test-sail`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[0] = str(ROOT)  # not this folder: nobody shall take its files for libraries
+
+from benchmarks.polars_report import Report  # noqa: E402 - found by way of the line above
+from tests.dialects.spark import tpcds  # noqa: E402
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    scale: float
+    rounds: int
+    runs: int
+
+
+FULL = Sizes(scale=1, rounds=1, runs=5)
+QUICK = Sizes(scale=0.01, rounds=1, runs=2)
+
+
+def parts(sizes: Sizes, folder: Path) -> dict[str, list[str]]:
+    """The parts, and the arguments of each; the last is a folder of its own."""
+    tables = str(folder / "tables")
+    found = {
+        "sharing": [tables, str(sizes.runs), str(folder / "sharing")],
+        "tpcds": [tables, str(sizes.rounds), str(folder / "tpcds")],
+        "fingerprints": [tables, str(folder / "fingerprints")],
+        "parts": [tables, str(sizes.runs), str(folder / "parts")],
+    }
+    return {name: given for name, given in found.items() if (ROOT / "benchmarks" / f"spark_{name}.py").exists()}
+
+
+def measure(sizes: Sizes, only: list[str], where: Path | None) -> tuple[Report, dict[str, object]]:
+    report = Report()
+    about: dict[str, object] = {"cores": os.cpu_count() or 0, "scale": sizes.scale, "load_before": _load()}
+    folder = Path(tempfile.mkdtemp(prefix="nectar-bench-", dir=where))
+    try:
+        tpcds.generate(folder / "tables", sizes.scale)
+        for name, arguments in parts(sizes, folder).items():
+            if name in only:
+                begun = perf_counter()
+                found = Report.read(_run(name, arguments))
+                found.show()
+                report.join(found)
+                about[f"seconds_for_{name}"] = round(perf_counter() - begun, 1)
+                shutil.rmtree(arguments[-1], ignore_errors=True)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    about["load_after"] = _load()
+    return report, about
+
+
+def _run(name: str, arguments: list[str]) -> str:
+    """The last line of a part, which is its report."""
+    Path(arguments[-1]).mkdir(parents=True)
+    command = [sys.executable, "-m", f"benchmarks.spark_{name}", *arguments]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
+    return done.stdout.splitlines()[-1]
+
+
+def _load() -> float:
+    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else -1.0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="small data: whether everything works, not how fast")
+    parser.add_argument("--scale", type=float, help="of TPC-DS")
+    parser.add_argument("--rounds", type=int, help="how often each query of TPC-DS runs")
+    parser.add_argument("--runs", type=int, help="how often a hit is timed")
+    names = [*parts(FULL, Path())]
+    parser.add_argument("--only", nargs="+", choices=names, default=names)
+    parser.add_argument("--folder", type=Path, help="where to measure; the system's temporary folder unless given")
+    chosen = parser.parse_args()
+    missing = tpcds.why_missing()
+    if missing:
+        parser.exit(2, f"The tables of TPC-DS cannot be made: {missing}\n")
+    usual = QUICK if chosen.quick else FULL
+    given = {name: getattr(chosen, name) for name in Sizes.__slots__}
+    sizes = Sizes(**{name: getattr(usual, name) if value is None else value for name, value in given.items()})
+    report, about = measure(sizes, chosen.only, chosen.folder)
+    print(f"{about['cores']} cores, load {about['load_before']} before and {about['load_after']} after.")
+    print(json.dumps(json.loads(report.as_json()) | about))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,315 @@
+"""What a server is taught by one client: functions, views, tables. Commands come in, a Scope comes out.
+
+A command that gives a name a new meaning is a Lesson: until the server has answered, nobody knows what the name means;
+then it means what the command says, if its files were the same before and after. Law: whatever goes wrong in here,
+names are forgotten rather than kept.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from pyspark.sql.connect.proto import commands_pb2, relations_pb2
+
+from nectar.dialects.spark.keying import Keyed
+from nectar.dialects.spark.relations import Step, registration_of, steps_of
+from nectar.dialects.spark.scope import Registered, Scope, View
+from nectar.dialects.spark.sql.queries import is_query, read_ahead
+from nectar.dialects.spark.sql.statements import Effect, effect_of
+from nectar.dialects.spark.sql.words import Name, name_of
+from nectar.errors import NectarError, UserError
+from nectar.keys.expansion import joined
+from nectar.keys.scheme import digest_of
+
+Look = Callable[[Sequence[Step], Scope], Keyed]  # a definition as everything is now; raises NectarError
+
+_ANY: Final = "this session may have functions or sources of its own under any name"
+_APPEND: Final = commands_pb2.WriteOperation.SAVE_MODE_APPEND
+_ANEW: Final = frozenset({
+    commands_pb2.WriteOperation.SAVE_MODE_UNSPECIFIED, commands_pb2.WriteOperation.SAVE_MODE_OVERWRITE,
+    commands_pb2.WriteOperation.SAVE_MODE_ERROR_IF_EXISTS,
+})  # fmt: skip
+_INSERT: Final = commands_pb2.WriteOperation.SaveTable.TABLE_SAVE_METHOD_INSERT_INTO
+_HEAVY: Final = 1 << 16  # bytes
+_PENDING: Final = "the server has not said yet whether it took it in"
+_TWICE: Final = "it was made twice at the same time"
+_MADE_PLAINLY: Final = "it was made while Nectar was off"
+_CATALOG_ASKS: Final = frozenset({
+    "current_database", "list_databases", "list_tables", "list_functions", "list_columns", "get_database", "get_table",
+    "get_function", "database_exists", "table_exists", "function_exists", "is_cached", "cache_table", "uncache_table",
+    "clear_cache", "refresh_table", "refresh_by_path", "current_catalog", "list_catalogs", "list_partitions",
+    "list_views", "get_table_properties", "get_create_table_string", "analyze_table",
+})  # fmt: skip
+
+
+Change = Callable[[Scope], Scope]
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """Something the server is told. learned: what names mean after it has agreed. rejected: if it has not."""
+
+    learned: Callable[[], Change]
+    rejected: Change
+
+
+class Taught:
+    """What one session means by names. shared: others may teach the same server session."""
+
+    def __init__(self, *, shared: bool) -> None:
+        self._lock = threading.Lock()
+        self._scope = Scope(unknown=_ANY if shared else "")
+
+    @property
+    def scope(self) -> Scope:
+        """What names mean now."""
+        return self._scope
+
+    def inherit(self, other: Taught) -> None:
+        """This session knows what the server was taught by another one, of which it is a copy."""
+        self._scope = other._scope
+
+    def notice(self, plan: Any, look: Look | None) -> Lesson | None:
+        """Takes note of a plan that is sent. look: tells what files are like; None while Nectar is off."""
+        try:
+            return self._noticed(plan, look)
+        except Exception:
+            self._change(lambda _: Scope(unknown=_ANY))
+            raise
+
+    def learned(self, lesson: Lesson) -> None:
+        """The server has agreed."""
+        self._change(lesson.learned())
+
+    def rejected(self, lesson: Lesson) -> None:
+        """The server has refused, and nothing is different."""
+        self._change(lesson.rejected)
+
+    def _change(self, change: Change) -> None:
+        with self._lock:
+            self._scope = change(self._scope)
+
+    def _noticed(self, plan: Any, look: Look | None) -> Lesson | None:
+        kind = plan.WhichOneof("op_type")
+        if kind == "root":
+            return self._of_root(plan.root, look)
+        command = plan.command.WhichOneof("command_type") if kind == "command" else None
+        content: Any = None if command is None else getattr(plan.command, command)
+        if command == "register_function":
+            return self._of_function(content)
+        if command == "create_dataframe_view":
+            return self._of_view(content, look)
+        if command == "sql_command":
+            return self._of_sql_command(_input_of(content), look)
+        if command == "write_operation":
+            return self._of_write(content, look)
+        if command == "register_table_function":
+            refused = Registered(refusal=f"{content.function_name} is a table function of the user, which is not read")
+            self._change(lambda scope: scope.with_function(content.function_name, refused))
+        elif command in ("write_operation_v2", "merge_into_table_command"):
+            self._change(Scope.without_tables)
+        elif command in (None, "register_data_source", "extension", "execute_external_command", "pipeline_command"):
+            self._change(lambda _: Scope(unknown=_ANY))
+        return None
+
+    def _of_function(self, function: Any) -> Lesson:
+        name = function.function_name
+        content, refusals, functions = registration_of(function)
+        registered = Registered(content, functions, "; ".join(refusals))
+        before = self._scope
+        known = before.functions.get(name.lower())
+        if known is not None and known.refusal == _PENDING:
+            registered = Registered(refusal=_TWICE)
+        self._change(lambda scope: scope.with_function(name, Registered(refusal=_PENDING)))
+        return Lesson(
+            lambda: lambda scope: scope.with_function(name, registered),
+            lambda scope: scope.with_function_of(before, name),
+        )
+
+    # views and tables
+
+    def _of_root(self, relation: Any, look: Look | None) -> Lesson | None:
+        """Some relations act: statements of SQL, and the calls of the catalog."""
+        kind = relation.WhichOneof("rel_type")
+        if kind in ("sql", "with_relations"):
+            return self._of_sql(relation, look)
+        if kind == "catalog":
+            self._of_catalog(relation.catalog)
+        return None
+
+    def _of_catalog(self, catalog: Any) -> None:
+        kind = catalog.WhichOneof("cat_type")
+        if kind == "drop_temp_view":
+            name = (catalog.drop_temp_view.view_name,)
+            self._change(lambda scope: scope.without_view(name))
+        elif kind in ("set_current_database", "set_current_catalog"):
+            self._change(Scope.without_tables)
+        elif kind not in _CATALOG_ASKS:
+            self._change(lambda scope: replace(scope, views={}))
+
+    def _of_view(self, command: Any, look: Look | None) -> Lesson | None:
+        if command.is_global:
+            self._change(lambda scope: scope.without_view((command.name,)))
+            return None
+        name = name_of(command.name)
+        if len(name) != 1:
+            self._change(lambda scope: replace(scope, views={}))
+            return None
+        return self._definition(name, command.input, b"", look, is_temporary=True)
+
+    def _of_sql_command(self, relation: Any, look: Look | None) -> Lesson | None:
+        lesson = self._of_sql(relation, look)
+        sql = _sql_of(relation)
+        if lesson is None and look is not None and sql is not None and is_query(sql.query):
+            read_ahead(sql.query)  # while the server reads it too
+        return lesson
+
+    def _of_sql(self, relation: Any, look: Look | None) -> Lesson | None:
+        sql = _sql_of(relation)
+        if sql is None:
+            return None
+        effect = effect_of(sql.query)
+        if effect.kind == "anything":
+            self._change(lambda _: Scope(unknown=_ANY))
+        elif effect.kind == "names":
+            self._change(lambda scope: replace(scope, views={}))
+        elif effect.kind == "forget" or (effect.kind == "view" and len(effect.name) != 1):
+            self._change(lambda scope: scope.without_view(effect.name))
+        elif effect.kind == "view":
+            definition = _with_query(relation, effect.query)
+            return self._definition(effect.name, definition, joined("view", effect.head), look, is_temporary=True)
+        elif effect.kind == "table":
+            return self._of_table(effect, look)
+        return None
+
+    def _of_table(self, effect: Effect, look: Look | None) -> Lesson | None:
+        read = _read_of(effect.format, effect.path, effect.options)
+        return self._definition(effect.name, read, joined("table", effect.head), look, effect.is_temporary)
+
+    def _of_write(self, write: Any, look: Look | None) -> Lesson | None:
+        """A table that is written anew is another one; writing more, or only files, changes no names."""
+        if write.WhichOneof("save_type") != "table" or write.table.save_method == _INSERT:
+            return None
+        name = name_of(write.table.table_name)
+        path = write.options.get("path", "")
+        if write.mode == _APPEND and self._scope.view(name) is not None:
+            return None
+        if write.mode not in _ANEW or not name or not path or look is None:
+            self._change(lambda scope: scope.without_view(name) if name else replace(scope, views={}))
+            return None
+        return self._of_written(name, write, _read_of(write.source or "parquet", path, {}), look)
+
+    def _of_written(self, name: Name, write: Any, read: Any, look: Look) -> Lesson | None:
+        """A table is known when its files are there; what was written says which columns it has."""
+        scope = self._scope
+        content = _written(write, scope, look)
+
+        def learn() -> View:
+            return View(refusal=content) if isinstance(content, str) else _defined(read, scope, look, content)
+
+        return self._lesson(name, learn, is_temporary=False)
+
+    def _definition(
+        self, name: Name, definition: Any, content: bytes, look: Look | None, is_temporary: bool
+    ) -> Lesson | None:
+        """A name that stands for a relation; what that reads must not change while the server takes it in."""
+        view = _defined(definition, self._scope, look, content)
+        return self._lesson(name, lambda: _settled(view, look), is_temporary)
+
+    def _lesson(self, name: Name, learn: Callable[[], View], is_temporary: bool) -> Lesson | None:
+        before = self._scope
+        known = before.view(name)
+        if known is not None and known.is_temporary and not is_temporary:  # the view stands before the table
+            return None
+        self._change(lambda scope: scope.with_view(name, View(is_temporary=is_temporary, refusal=_PENDING)))
+
+        def learned() -> Change:
+            twice = known is not None and known.refusal == _PENDING
+            view = replace(View(refusal=_TWICE) if twice else learn(), is_temporary=is_temporary)
+            return lambda scope: scope.with_view(name, view)
+
+        return Lesson(learned, lambda scope: scope.with_view_of(before, name))
+
+
+def _read_of(format_: str, path: str, options: Mapping[str, str]) -> Any:
+    relation = relations_pb2.Relation()
+    relation.read.data_source.format = format_
+    relation.read.data_source.paths.append(path)
+    for key, value in options.items():
+        relation.read.data_source.options[key] = value
+    return relation
+
+
+def _written(write: Any, scope: Scope, look: Look) -> bytes | str:
+    """What is written into a table, and how; or why that is not known."""
+    how = commands_pb2.WriteOperation()
+    how.CopyFrom(write)
+    how.ClearField("input")
+    view = _defined(write.input, scope, look)
+    return view.refusal or joined("written", how.SerializeToString(deterministic=True), view.made)
+
+
+def _defined(definition: Any, scope: Scope, look: Look | None, content: bytes = b"") -> View:
+    """The view of a definition, as everything is now."""
+    if look is None:
+        return View(refusal=_MADE_PLAINLY)
+    try:
+        steps = tuple(map(_lighter, steps_of(definition)))
+        needed = scope.only(
+            (name for step in steps for name in step.names), (call for step in steps for call in step.calls)
+        )
+        return View(steps, needed, _made(steps, needed, look), content, os.getcwd())
+    except NectarError as error:
+        return View(refusal=str(error))
+
+
+def _lighter(step: Step) -> Step:
+    """The step, without data that it holds: views live long."""
+    heavy = len(step.content) > _HEAVY
+    content = joined("digest", digest_of(step.content)) if heavy else step.content
+    return replace(step, content=content, message=None)
+
+
+def _made(steps: Sequence[Step], scope: Scope, look: Look) -> bytes:
+    root = look(steps, scope).root
+    if root.refusal:
+        raise UserError(root.refusal)
+    return root.keys[-1]
+
+
+def _settled(view: View, look: Look | None) -> View:
+    """The view as it is known from now on; what it reads must not have changed while the server took it in."""
+    if view.refusal or look is None:
+        return view
+    try:
+        same = _made(view.steps, view.scope, look) == view.made
+    except NectarError as error:
+        return replace(view, refusal=str(error))
+    return view if same else replace(view, refusal="files changed while it was made")
+
+
+def _input_of(command: Any) -> Any:
+    """The relation of a command of SQL, also as older clients write it."""
+    if command.HasField("input"):
+        return command.input
+    relation = relations_pb2.Relation()
+    relation.sql.query = command.sql
+    return relation
+
+
+def _sql_of(relation: Any) -> Any:
+    kind = relation.WhichOneof("rel_type")
+    if kind == "with_relations":
+        return _sql_of(relation.with_relations.root)
+    return relation.sql if kind == "sql" else None
+
+
+def _with_query(relation: Any, query: str) -> Any:
+    made = relations_pb2.Relation()
+    made.CopyFrom(relation)
+    _sql_of(made).query = query
+    return made
