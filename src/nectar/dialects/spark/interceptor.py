@@ -9,13 +9,15 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import grpc
 from pyspark.sql.connect.proto import base_pb2
 
 from nectar.dialects.spark.function_names import ANY_NAME
+from nectar.dialects.spark.incremental.growing import grow
+from nectar.dialects.spark.incremental.server import Server
 from nectar.dialects.spark.query import Query, query_of
 from nectar.dialects.spark.results import responses
 from nectar.errors import NectarError
@@ -49,6 +51,9 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
                 known = self._safely(self._known, query, request)
                 if known is not None:
                     return known
+                grown = self._safely(self._grown, query, request, lambda asked: continuation(details, asked))
+                if grown is not None:
+                    return grown
                 return _Recorded(continuation(details, request), self, request.operation_id, query)
         elif method == "ReattachExecute":
             recorded = self._recorded.get(request.operation_id)
@@ -98,7 +103,26 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
         if table is None:
             return None
         query.part.explain = None
-        query.part.seconds = time.perf_counter() - begun
+        return self._answered_here(query, request, table, time.perf_counter() - begun)
+
+    def _grown(self, query: Query, request: Any, send: Callable[[Any], Any]) -> Iterator[Any] | None:
+        """The answer put together from what is known of parts of the files, which is kept like any other."""
+        if not query.growing:
+            return None
+        begun = time.perf_counter()
+        query.result = grow(query, request.plan.root, Server(self._client, request, send))
+        if query.result is None:
+            return None
+        parts = len(query.made_from)
+        query.part.explain = lambda: f"put together from {parts} known part{'s' if parts != 1 else ''} and what is new"
+        answer = self._answered_here(query, request, query.result, time.perf_counter() - begun)
+        query.keep()
+        _tell_parts(query)
+        return answer
+
+    def _answered_here(self, query: Query, request: Any, table: Any, seconds: float) -> Iterator[Any]:
+        """The answer to a request that the server does not get."""
+        query.part.seconds = seconds
         query.session.totals.count(query.part)
         self._forget(request.operation_id)
         if _is_reattachable(request):  # otherwise nobody asks to have it released
@@ -153,6 +177,16 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
                 self._failures.add(text)
                 _log.warning("a Spark program runs as without Nectar: %s", text, exc_info=True)
             return None
+
+
+def _tell_parts(query: Query) -> None:
+    """The report says which parts of a result were known."""
+    with running() as report:
+        for entry in query.made_from:
+            part = report.add(Part(entry.about, "reused", 0.0, entry.seconds, entry.size, key=entry.key.hex()))
+            query.session.totals.count(part)
+        if not any(part is query.part for part in report.parts):
+            report.add(query.part)
 
 
 class _Recorded:

@@ -7,8 +7,8 @@ above it so.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from nectar.dialects.spark.function_names import ANY_NAME
@@ -27,17 +27,40 @@ _UNSEEN: Final = "its files were not looked at, since another part is refused"
 
 @dataclass(frozen=True, slots=True)
 class Keyed:
-    """A program and what its keys stand for."""
+    """A program and what its keys stand for.
+
+    steps: the relations of the plan, inputs first. node_of: for each of them the number of its node. reads: those that
+    read files, with the identities of the files. frame: the engine and the settings that all keys stand for.
+    """
 
     program: Program
     sources: tuple[Source, ...]
     identities: tuple[Identity, ...]
     functions: tuple[Pickled, ...]
+    steps: tuple[Step, ...] = ()
+    node_of: tuple[int, ...] = ()
+    reads: Mapping[int, tuple[Source, tuple[Identity, ...]]] = field(default_factory=dict)
+    frame: bytes = b""
 
     @property
     def root(self) -> Node:
         """The result."""
         return self.program.nodes[self.program.root]
+
+    def key_over(self, step: int, reads: Mapping[int, bytes], which: int) -> bytes:
+        """The key that a step would have if these reads had other keys. which: 0 for the best names, -1 for the last."""
+        keys: list[bytes] = []
+        changed: set[int] = set()
+        for at in range(step + 1):
+            if at in reads:
+                keys.append(reads[at])
+                changed.add(at)
+            elif changed.isdisjoint(self.steps[at].inputs):
+                keys.append(self.program.nodes[self.node_of[at]].keys[which])
+            else:
+                keys.append(key_of_step(self.frame, self.steps[at], [keys[below] for below in self.steps[at].inputs]))
+                changed.add(at)
+        return keys[step]
 
     def what_changed(self, inputs: Inputs) -> list[str]:
         """What is no longer as it was when the keys were made, a sentence each."""
@@ -54,6 +77,16 @@ def keyed(root: object, circumstances: bytes, inputs: Inputs, registered: Collec
     return _Keying(steps_of(root), circumstances, inputs, registered).run()
 
 
+def key_of_step(frame: bytes, step: Step, below: Sequence[bytes]) -> bytes:
+    """The key of a relation over others, by their keys."""
+    return digest_of(frame + joined("key", step.content, *below))
+
+
+def key_of_read(frame: bytes, source: Source, names: Sequence[bytes]) -> bytes:
+    """The key of a read, by the names of its files."""
+    return digest_of(frame + joined("key", source.content, source.layout, *names))
+
+
 class _Keying:
     def __init__(
         self, steps: Sequence[Step], circumstances: bytes, inputs: Inputs, registered: Collection[str]
@@ -64,6 +97,7 @@ class _Keying:
         self._by_key: dict[tuple[bytes, ...], int] = {}
         self._sources: list[Source] = []
         self._identities: list[Identity] = []
+        self._reads: dict[int, tuple[Source, tuple[Identity, ...]]] = {}
 
     def run(self) -> Keyed:
         refused = any(step.refusals for step in self._steps)
@@ -72,7 +106,10 @@ class _Keying:
             node = self._read(step, look=not refused) if step.read is not None else self._relation(step)
             self._node_of.append(self._added(node))
         functions = tuple(function for step in self._steps for function in step.functions)
-        return Keyed(Program(tuple(self._nodes)), tuple(self._sources), tuple(self._identities), functions)
+        return Keyed(
+            Program(tuple(self._nodes)), tuple(self._sources), tuple(self._identities), functions, tuple(self._steps),
+            tuple(self._node_of), self._reads, self._frame,
+        )  # fmt: skip
 
     def _added(self, node: Node) -> int:
         """The number of a node; a computation that is there already is not added again, unless it is the root."""
@@ -87,15 +124,11 @@ class _Keying:
         below = tuple(self._node_of[number] for number in step.inputs)
         nodes = [self._nodes[number] for number in below]
         program = digest_of(self._frame + joined("program", step.content, *(node.program for node in nodes)))
-        best = self._key(step, [node.keys[0] for node in nodes])
-        last = self._key(step, [node.keys[-1] for node in nodes])
+        best, last = (key_of_step(self._frame, step, [node.keys[which] for node in nodes]) for which in (0, -1))
         below_refused = sorted((node.refusal for node in nodes if node.refusal), key=lambda reason: reason == _UNSEEN)
         refusal = self._refusal(step) or next(iter(below_refused), "")
         order = RELATIONS.get(step.kind, ROW_WISE)
         return Node(step.kind, below, program, tuple(dict.fromkeys((best, last))), order, refusal)
-
-    def _key(self, step: Step, below: Sequence[bytes]) -> bytes:
-        return digest_of(self._frame + joined("key", step.content, *below))
 
     def _refusal(self, step: Step) -> str:
         if step.refusals:
@@ -121,10 +154,9 @@ class _Keying:
             return Node("read", (), unknown, (unknown,), order, str(error), is_input=True)
         self._sources.append(source)
         self._identities += identities
+        self._reads[len(self._node_of)] = source, tuple(identities)
         program = digest_of(self._frame + joined("program", source.content))
-        names = [identity.names for identity in identities]
         keys = (
-            digest_of(self._frame + joined("key", source.content, source.layout, *(each[which] for each in names)))
-            for which in (0, -1)
+            key_of_read(self._frame, source, [identity.names[which] for identity in identities]) for which in (0, -1)
         )
         return Node(f"read {source.text}", (), program, tuple(dict.fromkeys(keys)), order, is_input=True)

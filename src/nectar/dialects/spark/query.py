@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -12,15 +13,16 @@ from nectar import __version__
 from nectar.catalog.service import Catalog, Kept
 from nectar.dialects.spark.circumstances import circumstances_of, environment
 from nectar.dialects.spark.keying import Keyed, keyed
-from nectar.dialects.spark.results import Recording, is_whole
+from nectar.dialects.spark.results import Recording, is_whole, with_shape
 from nectar.dialects.spark.servers import engine_of
 from nectar.errors import NectarError, UserError
 from nectar.keys.outcome import outcome_of
 from nectar.keys.sources import functions_of
-from nectar.model.entry import Entry
+from nectar.model.entry import Entry, Span
 from nectar.model.lineage import FileRead, Sources
 from nectar.report.run import Part
 from nectar.session import Session
+from nectar.store.inputs.identify import Identity
 from nectar.store.read import Result
 
 _log: Final = logging.getLogger("nectar.spark")
@@ -28,7 +30,11 @@ _log: Final = logging.getLogger("nectar.spark")
 
 @dataclass(slots=True)
 class Query:
-    """A request whose plan has keys. part: its line in the report. recording: what the server answers."""
+    """A request whose plan has keys. part: its line in the report. recording: what the server answers.
+
+    growing: the same program was asked for before, over other files. result: what was put together from parts, in the
+    place of a recording; made_from: from which. spans, shape: how it is found again as a part of a larger one.
+    """
 
     session: Session
     catalog: Catalog
@@ -36,13 +42,20 @@ class Query:
     part: Part
     began: float
     recording: Recording = field(default_factory=Recording)
+    growing: bool = False
+    result: pa.Table | None = None
+    made_from: list[Entry] = field(default_factory=list)
+    spans: tuple[Span, ...] = ()
+    shape: bytes = b""
 
     def known(self) -> pa.Table | None:
         """The result, if it is known."""
         if self.session.settings.refresh:
             return None
         node = self.keyed.root
-        for answer in self.catalog.lookup(node.keys, [node.program] * len(node.keys)):
+        answers = self.catalog.lookup(node.keys, [node.program] * len(node.keys))
+        self.growing = any(answer.lookups for answer in answers)
+        for answer in answers:
             table = None if answer.entry is None else self._opened(answer.entry)
             if answer.entry is not None and table is not None:
                 return self._reused(answer.entry, table)
@@ -65,11 +78,12 @@ class Query:
     def keep(self) -> None:
         """The result that was recorded is kept in the background, if it is worth it and its inputs are the same."""
         self.part.keeping = "being kept"
-        self.session.keeper.submit(self._keep, self.recording.size)
+        size = self.recording.size if self.result is None else self.result.nbytes
+        self.session.keeper.submit(self._keep, size)
 
     def _keep(self) -> None:
         part = self.part
-        table = self.recording.table()
+        table = self.recording.table() if self.result is None else self.result
         if isinstance(table, str):
             part.keeping = f"not kept: {table}"
             return
@@ -83,16 +97,19 @@ class Query:
 
     def _write(self, table: pa.Table) -> None:
         part, node = self.part, self.keyed.root
+        table = with_shape(table, self.shape) if self.spans else table
         answer = self.catalog.keep(
             node.key, node.program, table, table=True, seconds=part.seconds, about=part.name, made=self.began,
-            replaces=self.session.settings.refresh, sources=self._sources,
+            replaces=self.session.settings.refresh, sources=lambda: self.sources_of(self.keyed.identities),
+            made_from=self.made_from, spans=self.spans,
         )  # fmt: skip
         part.keeping = "kept" if isinstance(answer, Kept) else f"not kept: {answer.reason}"
         if isinstance(answer, Kept):
             self.session.totals.count_kept(answer.entry.size)
 
-    def _sources(self) -> Sources:
-        files = dict.fromkeys(FileRead(each.url, each.names[0], each.size) for each in self.keyed.identities)
+    def sources_of(self, identities: Iterable[Identity]) -> Sources:
+        """What a result came from that was made of these files."""
+        files = dict.fromkeys(FileRead(each.url, each.names[0], each.size) for each in identities)
         walks = [outcome_of(each.function).walk for each in self.keyed.functions]
         functions = dict.fromkeys(used for walk in walks for used in functions_of(walk))
         return Sources(tuple(files), tuple(functions), environment=f"{environment()}, nectar {__version__}")

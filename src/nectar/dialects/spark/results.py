@@ -15,6 +15,7 @@ import pyarrow.ipc
 from pyspark.sql.connect.proto import base_pb2, types_pb2
 
 _SCHEMA: Final = b"nectar.spark.schema"
+_SHAPE: Final = b"nectar.spark.shape"  # of what was read, where the result may become part of a larger one
 MOST_BYTES: Final = 256 << 20  # of a result that is kept: until it is written, it is in memory a second time
 _ABOUT_IT: Final = frozenset({
     "session_id", "server_side_session_id", "operation_id", "response_id", "schema", "arrow_batch", "result_complete",
@@ -99,9 +100,38 @@ def is_whole(table: pa.Table) -> bool:
     return _SCHEMA in (table.schema.metadata or {})
 
 
+def with_shape(table: pa.Table, shape: bytes) -> pa.Table:
+    """The same table, which tells with what columns and types its files were read."""
+    return table.replace_schema_metadata({**table.schema.metadata, _SHAPE: shape})
+
+
+def shape_of(table: pa.Table) -> bytes | None:
+    """With what columns and types the files of a table were read; None if it is not told."""
+    shape: bytes | None = (table.schema.metadata or {}).get(_SHAPE)
+    return shape
+
+
+def without_shape(table: pa.Table) -> pa.Table:
+    """The same table, as the server told it."""
+    metadata = {name: value for name, value in (table.schema.metadata or {}).items() if name != _SHAPE}
+    return table.replace_schema_metadata(metadata)
+
+
+def told_schema(table: pa.Table) -> Any:
+    """The schema that the server told of a table."""
+    return types_pb2.DataType.FromString(table.schema.metadata[_SCHEMA])
+
+
+def with_told_schema(table: pa.Table, told: Any) -> pa.Table:
+    """The same rows, as if the server had told another schema; only whether columns may be null can differ."""
+    fields = [field.with_nullable(each.nullable) for field, each in zip(table.schema, told.struct.fields, strict=True)]
+    schema = pa.schema(fields, {**table.schema.metadata, _SCHEMA: told.SerializeToString()})
+    return pa.Table.from_arrays(table.columns, schema=schema)
+
+
 def responses(table: pa.Table, request: Any, server_session: str) -> Iterator[Any]:
     """What the server would answer to a request whose result is known."""
-    metadata = dict(table.schema.metadata)
+    metadata = dict(without_shape(table).schema.metadata)
     told = types_pb2.DataType.FromString(metadata.pop(_SCHEMA))
     schema = table.schema.with_metadata(metadata or None)
     yield _response(request, server_session, schema=told)

@@ -1,0 +1,200 @@
+"""What grows with its files is made from parts that are known; what is learned on the way is kept.
+
+In: a query that was asked for before, over other files. Out: its result, or None. Law: whatever goes wrong in here, the
+query runs as it is.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from nectar.catalog.rates import LearnedRates
+from nectar.catalog.service import Kept
+from nectar.dialects.spark.incremental.parts import Parts, Rules
+from nectar.dialects.spark.incremental.plans import Plan
+from nectar.dialects.spark.incremental.server import NotPutTogether, Server
+from nectar.dialects.spark.incremental.streams import Folders
+from nectar.dialects.spark.incremental.tables import as_expected, as_relation
+from nectar.dialects.spark.query import Query
+from nectar.dialects.spark.results import shape_of, without_shape
+from nectar.keys.scheme import digest_of
+from nectar.model.entry import Entry
+from nectar.rewrite.choose import wanted
+from nectar.rewrite.covering import Covering, covered
+from nectar.rewrite.segments import Run
+from nectar.rewrite.states import Piece, are_useless, put_together
+from nectar.store.read import Result
+
+_log: Final = logging.getLogger("nectar.spark")
+rates: Final = LearnedRates("spark")
+
+
+def grow(query: Query, root: Any, server: Server) -> pa.Table | None:
+    """The result of a query, put together from what is known of parts of its files; None if it has to run as it is."""
+    folders = Folders()
+    try:
+        return _Growing(query, root, server, folders).result()
+    except Exception as error:
+        _log.info("what is known of parts of files could not be used: %s", error)
+        return None
+    finally:
+        folders.close()
+
+
+class _Growing:
+    def __init__(self, query: Query, root: Any, server: Server, folders: Folders) -> None:
+        self._query, self._server, self._folders = query, server, folders
+        self._keyed = query.keyed
+        self._plan = Plan.of(root, query.keyed.steps)
+        self._rules = Rules(query.keyed, self._plan, server, query.session.settings.exact_floats)
+        self._steps: dict[int, list[int]] = {}
+        for step, node in enumerate(query.keyed.node_of):
+            self._steps.setdefault(node, []).append(step)
+
+    def result(self) -> pa.Table | None:
+        program = self._keyed.program
+        known = self._known()
+        if program.root in known:
+            return known[program.root]
+        if not known:
+            return None
+        root = len(self._plan.steps) - 1
+        instead = {step: as_relation(table) for node, table in known.items() for step in self._steps[node]}
+        expected = self._server.schema(self._plan.relations[root])
+        return as_expected(self._server.run(self._plan.relation(root, instead)), expected)
+
+    def _known(self) -> dict[int, pa.Table]:
+        """The largest nodes that can be put together."""
+        program = self._keyed.program
+        allowed = set(wanted(program))
+        found: dict[int, pa.Table] = {}
+        seen: set[int] = set()
+        pending = [program.root]
+        while pending:
+            node = pending.pop()
+            if node in seen:
+                continue
+            seen.add(node)
+            table = self._advanced(node) if node in allowed else None
+            if table is None:
+                pending.extend(program.nodes[node].inputs)
+            else:
+                found[node] = table
+        return found
+
+    def _advanced(self, node: int) -> pa.Table | None:
+        """The result of a node, if it could be put together."""
+        steps = self._steps[node]
+        why_not = "" if node == self._keyed.program.root else self._plan.why_not_replaced(steps)
+        parts = why_not or self._rules.parts_of(node, steps)
+        if isinstance(parts, str):
+            _log.debug("%s is computed as a whole: %s", self._keyed.program.nodes[node].text, parts)
+            return None
+        work = _Work(self._query, parts, self._server, self._folders)
+        table = work.states() if parts.are_states else work.rows()
+        if table is not None:
+            self._query.made_from += work.used
+        return table
+
+
+class _Work:
+    """Puts one node together."""
+
+    def __init__(self, query: Query, parts: Parts, server: Server, folders: Folders) -> None:
+        self._query, self._parts, self._server, self._folders = query, parts, server, folders
+        self._cut = parts.stream.cut
+        self._entries = query.catalog.inquire([parts.program])[parts.program]
+        self.used: list[Entry] = []
+
+    def _covering(self) -> Covering:
+        parts, known = self._parts, rates.of(self._query.catalog)
+        return covered(0, self._cut.count, self._cut, self._entries, parts.key, known, states=parts.are_states)
+
+    def states(self) -> pa.Table | None:
+        """The result made of states, which are kept; None if it is better computed as a whole."""
+        covering = self._covering()
+        if not covering.is_worth_it or are_useless(self._cut, covering, self._entries):
+            return None
+        done = put_together(self._cut, covering, self._entries, self)
+        table = self._parts.finished(done.whole.frame, self._server)
+        for piece in [*done.new, *done.merged]:
+            _keep_state(self._query, self._parts, piece)
+        self._query.session.keeper.submit(lambda: rates.remember(self._query.catalog))
+        return table
+
+    def rows(self) -> pa.Table | None:
+        """The result made of rows; None if nothing of it is known. It is found again as part of a larger one."""
+        self._query.spans = self._cut.spans_of(0, self._cut.count)
+        self._query.shape = self._shape
+        covering = self._covering()
+        if not covering.known or not covering.is_worth_it:
+            return None
+        tables = [
+            self.read(piece.what) if isinstance(piece, Run) else self.computed(piece.start, piece.end).frame
+            for piece in covering.pieces
+        ]
+        return self._parts.finished(self._parts.merged(tables, self._server), self._server)
+
+    @property
+    def _shape(self) -> bytes:
+        return digest_of(self._parts.stream.shape)
+
+    def read(self, entry: Entry) -> pa.Table:
+        """The part that an entry holds."""
+        opened = self._query.catalog.open(entry)
+        if not isinstance(opened, Result):
+            raise NotPutTogether(f"{entry.about} is gone")
+        table = opened.to_arrow()
+        if not self._parts.are_states:
+            if shape_of(table) != self._shape:
+                raise NotPutTogether("its files were read with other types")
+            table = without_shape(table)
+        self.used.append(entry)
+        return self._parts.taken(table)
+
+    def computed(self, start: int, end: int) -> Piece[pa.Table]:
+        """The part of a run of files; only they are read."""
+        begun = time.perf_counter()
+        reads = {}
+        if end - start < self._cut.count:
+            reads = self._cut.messages(start, end, self._parts.stream.schemas, self._folders.new())
+        table = self._parts.taken(self._server.run(self._parts.part(reads)))
+        return Piece(start, end, table, time.perf_counter() - begun)
+
+    def merged(self, pieces: Sequence[Piece[pa.Table]]) -> Piece[pa.Table]:
+        """The part of neighbouring runs; what that took is learned from."""
+        size = sum(piece.frame.nbytes for piece in pieces)
+        begun = time.perf_counter()
+        table = self._parts.merged([piece.frame for piece in pieces], self._server)
+        seconds = time.perf_counter() - begun
+        rates.learn(self._query.catalog, size, seconds, states=True)
+        return Piece(pieces[0].start, pieces[-1].end, table, seconds + sum(piece.seconds for piece in pieces))
+
+
+def _keep_state(query: Query, parts: Parts, piece: Piece[pa.Table]) -> None:
+    """A state is kept in the background, if it is worth it and its files are what they were."""
+    count = piece.end - piece.start
+    what = f"state of {query.part.name}, {count} file{'s' if count > 1 else ''}"
+    cut, key = parts.stream.cut, parts.key(piece.start, piece.end)
+    others = {identity.url for identity in query.keyed.identities} - {each.url for each in cut.identities_of(0, cut.count)}
+    read = [*cut.identities_of(piece.start, piece.end), *(one for one in query.keyed.identities if one.url in others)]
+
+    def write() -> None:
+        if query.catalog.worth_keeping(piece.seconds, piece.frame.nbytes):
+            return
+        if query.keyed.what_changed(query.session.inputs):
+            return
+        kept = query.catalog.keep(
+            key, parts.program, piece.frame, table=True, seconds=piece.seconds, spans=cut.spans_of(piece.start, piece.end),
+            about=what, made=query.began, sources=lambda: query.sources_of(read),
+        )  # fmt: skip
+        if isinstance(kept, Kept):
+            query.catalog.supersede(piece.supersedes)
+            query.catalog.discard(piece.outgrown)
+
+    query.session.keeper.submit(write, piece.frame.nbytes)
