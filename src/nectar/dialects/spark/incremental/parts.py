@@ -22,7 +22,7 @@ from nectar.dialects.spark.incremental.row_wise import why_not_row_wise
 from nectar.dialects.spark.incremental.separable import Separation
 from nectar.dialects.spark.incremental.server import NotPutTogether, Server
 from nectar.dialects.spark.incremental.streams import Cut, cut_of
-from nectar.dialects.spark.incremental.tables import as_expected, as_relation, together, with_nulls, without_rows
+from nectar.dialects.spark.incremental.tables import as_expected, as_relation, together, with_nulls, without_rows, written
 from nectar.dialects.spark.keying import Keyed
 from nectar.keys.expansion import joined
 from nectar.keys.scheme import digest_of
@@ -261,7 +261,7 @@ class Rules:
         """The schema of a read over all its files."""
         if node not in self._schemas:
             read = next(read for read, its in cut.reads.items() if its == node)
-            self._schemas[node] = self._server.schema(self._plan.relations[read]).json()
+            self._schemas[node] = written(self._server.schema(self._plan.relations[read]))
         return self._schemas[node]
 
 

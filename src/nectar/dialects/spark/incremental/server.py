@@ -45,6 +45,7 @@ class Server:
         except BaseException:
             answers.cancel()
             raise
+        recording.complete = True  # a server says so only to those who may ask a second time
         table = recording.table()
         if isinstance(table, str):
             raise NotPutTogether(f"a part was not answered: {table}")

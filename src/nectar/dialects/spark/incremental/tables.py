@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,19 +22,30 @@ def schema_of(table: pa.Table) -> StructType:
     return found
 
 
+def written(schema: StructType) -> str:
+    """A schema as a server reads it. Metadata without anything in it is left out, since Sail would keep it."""
+    return json.dumps(_without_empty_metadata(schema.jsonValue()))
+
+
+def _without_empty_metadata(part: Any) -> Any:
+    if isinstance(part, dict):
+        return {name: _without_empty_metadata(value) for name, value in part.items() if name != "metadata" or value}
+    return [_without_empty_metadata(each) for each in part] if isinstance(part, list) else part
+
+
 def as_relation(table: pa.Table) -> Any:
     """A relation that gives the rows of a table."""
     plain = table.replace_schema_metadata(None)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, plain.schema) as writer:
         writer.write_table(plain)
-    local = relations_pb2.LocalRelation(data=sink.getvalue().to_pybytes(), schema=schema_of(table).json())
+    local = relations_pb2.LocalRelation(data=sink.getvalue().to_pybytes(), schema=written(schema_of(table)))
     return Relation(local_relation=local)
 
 
 def without_rows(schema: StructType) -> Any:
     """A relation of a schema that has no rows."""
-    return Relation(local_relation=relations_pb2.LocalRelation(schema=schema.json()))
+    return Relation(local_relation=relations_pb2.LocalRelation(schema=written(schema)))
 
 
 def together(tables: Sequence[pa.Table]) -> pa.Table:
