@@ -14,7 +14,7 @@ from typing import Any, Final
 from pyspark.sql import types as kinds
 
 from nectar.dialects.spark.incremental.messages import (
-    DOUBLE, LONG, Expression, aggregate, bare, call, cast, column, named, number, over, project, with_columns,
+    DOUBLE, LONG, ONE, Expression, aggregate, bare, call, cast, column, named, number, over, project, with_columns,
 )  # fmt: skip
 from nectar.dialects.spark.incremental.row_wise import AGGREGATES, ROW_WISE, why_not_row_wise
 
@@ -243,7 +243,8 @@ def _itself(name: str, *allowed: type) -> Callable[[Apart, Any, kinds.DataType],
 
 def _count_and_total(apart: Apart, value: Any) -> tuple[Any, Any]:
     apart.sums = True
-    return _summed(apart, call("count", value)), _summed(apart, call("sum", cast(value, DOUBLE)))
+    # Times one: Sail takes the sums of a value and of its cast for one column, and fails.
+    return _summed(apart, call("count", value)), _summed(apart, call("sum", call("*", cast(value, DOUBLE), ONE)))
 
 
 def _mean(apart: Apart, one: Any, kind: kinds.DataType) -> Any:
@@ -266,7 +267,7 @@ def _variance(less: int, root: bool) -> Callable[[Apart, Any, kinds.DataType], A
         made = call("*", call("var_pop", cast(value, DOUBLE)), cast(call("count", value), DOUBLE))
 
         def merge(state: Any) -> Any:
-            mean = call("/", apart.of_group(call("sum", total)), apart.of_group(cast(call("sum", count), DOUBLE)))
+            mean = call("/", apart.of_group(call("sum", total)), cast(apart.of_group(call("sum", count)), DOUBLE))
             values = cast(count, DOUBLE)
             away = call("-", call("/", total, values), mean)
             shift = call("when", call(">", count, number(0)), call("*", values, call("*", away, away)))

@@ -65,7 +65,7 @@ class _Growing:
             return None
         root = len(self._plan.steps) - 1
         instead = {step: as_relation(table) for node, table in known.items() for step in self._steps[node]}
-        expected = self._server.schema(self._plan.relations[root])
+        expected = self._server.empty(self._plan.relations[root])
         return as_expected(self._server.run(self._plan.relation(root, instead)), expected)
 
     def _known(self) -> dict[int, pa.Table]:

@@ -12,6 +12,7 @@ Relation: Final = relations_pb2.Relation
 
 LONG: Final = types_pb2.DataType(long=types_pb2.DataType.Long())
 DOUBLE: Final = types_pb2.DataType(double=types_pb2.DataType.Double())
+ONE: Final = Expression(literal=Expression.Literal(double=1.0))
 
 
 def column(name: str) -> Any:
@@ -67,6 +68,11 @@ def aggregate(below: Any, keys: Iterable[Any], values: Iterable[Any]) -> Any:
         aggregate_expressions=values,
     )  # fmt: skip
     return Relation(aggregate=grouped)
+
+
+def limited(below: Any, rows: int) -> Any:
+    """So many rows at most."""
+    return Relation(limit=relations_pb2.Limit(input=below, limit=rows))
 
 
 def bare(message: Any) -> bytes:

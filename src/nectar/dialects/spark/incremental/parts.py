@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import pyarrow as pa
-from pyspark.sql.types import StructType
 
 from nectar.dialects.spark.incremental.aggregates import (
     LAYOUT, Apart, NotMerged, probe_of, taken_apart, without_name,
@@ -22,7 +21,7 @@ from nectar.dialects.spark.incremental.row_wise import why_not_row_wise
 from nectar.dialects.spark.incremental.separable import Separation
 from nectar.dialects.spark.incremental.server import NotPutTogether, Server
 from nectar.dialects.spark.incremental.streams import Cut, cut_of
-from nectar.dialects.spark.incremental.tables import as_expected, as_relation, together, with_nulls, without_rows, written
+from nectar.dialects.spark.incremental.tables import as_expected, as_relation, as_state, schema_of, together, written
 from nectar.dialects.spark.keying import Keyed
 from nectar.keys.expansion import joined
 from nectar.keys.scheme import digest_of
@@ -86,13 +85,13 @@ class Parts(Protocol):
 class RowParts:
     """Rows, which are results of the same program over some of the files.
 
-    step: the last one. expected: the schema of the result. again: whether it is a step that is done once more over the
+    step: the last one. expected: the result without its rows. again: whether it is a step that is done once more over the
     rows of the parts, such as a sort. are_states: they are kept for themselves, and not only as a result.
     """
 
     stream: Stream
     step: int
-    expected: StructType
+    expected: pa.Table
     again: bool
     are_states: bool
 
@@ -131,7 +130,7 @@ class RowParts:
         if not self.again:
             return ""
         try:
-            same = server.schema(self._over(without_rows(self.expected))) == self.expected
+            same = server.schema(self._over(as_relation(self.expected))) == schema_of(self.expected)
         except Exception as error:  # whatever the server says of it: the plan as it was written has no such mistake
             return f"its last steps need more than they give: {error}"
         return "" if same else "its last steps over the parts give other columns"
@@ -142,11 +141,11 @@ class RowParts:
 
 @dataclass(frozen=True, slots=True)
 class StateParts:
-    """Aggregates. node: whose. expected: the schema of the result."""
+    """Aggregates. node: whose. expected: the result without its rows."""
 
     stream: Stream
     node: int
-    expected: StructType
+    expected: pa.Table
     apart: Apart
     are_states: bool = True
 
@@ -169,18 +168,18 @@ class StateParts:
         """A state whose columns may all be null."""
         if any(True in table.column(name).unique().to_pylist() for name in self.apart.guards):
             raise NotPutTogether(_GUARDED)
-        return with_nulls(table)
+        return as_state(table)
 
     def merged(self, parts: Sequence[pa.Table], server: Server) -> pa.Table:
         """The state of all rows that these are states of."""
         states = together(parts)
-        merged = with_nulls(server.run(self.apart.merged_of(as_relation(states))))
+        merged = as_state(server.run(self.apart.merged_of(as_relation(states))))
         together([states.slice(0, 0), merged])  # otherwise the next would not be merged with it
         return merged
 
     def finished(self, part: pa.Table, server: Server) -> pa.Table:
         """The aggregates."""
-        result = renamed(self.apart.finished_of(as_relation(part)), self.expected.names)
+        result = renamed(self.apart.finished_of(as_relation(part)), self.expected.column_names)
         return as_expected(server.run(result), self.expected)
 
 
@@ -224,7 +223,7 @@ class Rules:
         stream = why_not or self._stream(below)
         if isinstance(stream, str):
             return stream
-        parts = RowParts(stream, step, self._server.schema(self._plan.relations[step]), bool(again), are_states)
+        parts = RowParts(stream, step, self._server.empty(self._plan.relations[step]), bool(again), are_states)
         return parts.why_not(self._server) or parts
 
     def _states(self, node: int, step: int, keys: Sequence[Any], aggregates: Sequence[Any]) -> StateParts | str:
@@ -243,8 +242,8 @@ class Rules:
             return str(reason)
         if self._exact and apart.sums:
             return "sums of floats depend on how files are cut, and exact_floats is set"
-        expected = self._server.schema(self._plan.relations[step])
-        if len(expected.fields) != len(keys) + len(aggregates):
+        expected = self._server.empty(self._plan.relations[step])
+        if expected.num_columns != len(keys) + len(aggregates):
             return "the engine leaves out what it groups by, or gives more"
         return StateParts(stream, node, expected, apart)
 

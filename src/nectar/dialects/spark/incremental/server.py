@@ -14,6 +14,7 @@ import pyarrow as pa
 from pyspark.sql.connect.proto import base_pb2
 from pyspark.sql.types import StructType
 
+from nectar.dialects.spark.incremental.messages import limited
 from nectar.dialects.spark.results import Recording
 from nectar.errors import EnvironmentFailure
 
@@ -50,6 +51,10 @@ class Server:
         if isinstance(table, str):
             raise NotPutTogether(f"a part was not answered: {table}")
         return table
+
+    def empty(self, relation: Any) -> pa.Table:
+        """A table without rows that has the very schema of the result of a relation."""
+        return self.run(limited(relation, 0)).slice(0, 0)
 
     def schema(self, relation: Any) -> StructType:
         """The schema that the server knows a relation by."""

@@ -43,11 +43,6 @@ def as_relation(table: pa.Table) -> Any:
     return Relation(local_relation=local)
 
 
-def without_rows(schema: StructType) -> Any:
-    """A relation of a schema that has no rows."""
-    return Relation(local_relation=relations_pb2.LocalRelation(schema=written(schema)))
-
-
 def together(tables: Sequence[pa.Table]) -> pa.Table:
     """The rows of tables of one schema. Raises NotPutTogether if they have several."""
     if any(not table.schema.equals(tables[0].schema, check_metadata=True) for table in tables):
@@ -55,23 +50,27 @@ def together(tables: Sequence[pa.Table]) -> pa.Table:
     return pa.concat_tables(tables)
 
 
-def with_nulls(table: pa.Table) -> pa.Table:
-    """The same rows in columns that may all be null: which of them are depends on the rows of a part."""
+def as_state(table: pa.Table) -> pa.Table:
+    """The same rows in columns that may all be null, and have no metadata: neither is the same for all parts."""
     told = told_schema(table)
     for field in told.struct.fields:
         field.nullable = True
-    return with_told_schema(table, told)
+        field.ClearField("metadata")
+    fields = [field.with_nullable(True).remove_metadata() for field in table.schema]
+    return with_told_schema(pa.Table.from_arrays(table.columns, schema=pa.schema(fields)), told)
 
 
-def as_expected(table: pa.Table, expected: StructType) -> pa.Table:
-    """The same rows with the schema that the engine gives them over everything. Raises NotPutTogether if they differ."""
-    told, found = told_schema(table), schema_of(table)
-    if found.names != expected.names:
+def as_expected(table: pa.Table, expected: pa.Table) -> pa.Table:
+    """The same rows with the schema that the engine gives them over everything, which is that of another table.
+
+    Raises NotPutTogether if they have other columns or types.
+    """
+    found, wanted = schema_of(table), schema_of(expected)
+    if found.names != wanted.names or table.schema.types != expected.schema.types:
         raise NotPutTogether("parts give other columns than the whole")
-    for at, (one, other) in enumerate(zip(found.fields, expected.fields, strict=True)):
+    for at, (one, other) in enumerate(zip(found.fields, wanted.fields, strict=True)):
         if one.dataType != other.dataType or (one.metadata or {}) != (other.metadata or {}):
             raise NotPutTogether(f"parts give {one.name} as {one.dataType.simpleString()}")
         if not other.nullable and table.column(at).null_count:
             raise NotPutTogether(f"parts give nulls in {one.name}")
-        told.struct.fields[at].nullable = other.nullable
-    return with_told_schema(table, told)
+    return pa.Table.from_arrays(table.columns, schema=expected.schema)
