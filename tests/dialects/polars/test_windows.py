@@ -13,6 +13,7 @@ from nectar import session
 from nectar.dialects.polars import growth as growth_module
 from nectar.dialects.polars.incremental import advance as advance_module
 from nectar.dialects.polars.incremental.cuts import Streams
+from nectar.rewrite import states as states_module
 from nectar.rewrite.cost import Rates
 
 
@@ -158,7 +159,7 @@ def test_files_that_went_from_the_middle_and_came_twice(tmp_path):
 
 
 def test_a_long_gap_gets_no_more_states_than_are_of_use(tmp_path, advances, monkeypatch):
-    monkeypatch.setattr(advance_module, "_MOST_NEW_STATES", 3)
+    monkeypatch.setattr(states_module, "_MOST_NEW_STATES", 3)
     days = Days(tmp_path / "days")
     for _ in range(8):
         days.come()
