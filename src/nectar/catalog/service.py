@@ -19,6 +19,7 @@ from typing import Any, Final, Literal
 
 from nectar.catalog import state, worth
 from nectar.catalog.collect import Collected, Collector, victims_of
+from nectar.catalog.handover import Handover
 from nectar.catalog.housekeeping import Housekeeper
 from nectar.catalog.index.base import Index
 from nectar.catalog.state import Accept, Granted, Lapsed, Present, Taken
@@ -200,9 +201,10 @@ class Catalog:
     ) -> Kept | NotKept:
         """Keeps a result under its key. Whatever goes wrong with store or catalog, the caller goes on without it.
 
-        value: a table, any object, or an object that was taken apart before (store.formats.objects.Pickled). about:
-        what it is, for people. replaces: it takes the place of a result that is known already. made: when its
-        computation began, if that is not now. sources: tells what it came from, and is asked only if it is kept.
+        value: a table, any object, one that was taken apart before (store.formats.objects.Pickled), or what an engine
+        has written to a place of ours (Handover). about: what it is, for people. replaces: it takes the place of a
+        result that is known already. made: when its computation began, if that is not now. sources: tells what it came
+        from, and is asked only if it is kept.
         """
         if self.read_only:
             return NotKept("the store may only be read")
@@ -248,7 +250,28 @@ class Catalog:
         except EnvironmentFailure as failure:
             _log.warning("the budget of the store could not be kept: %s", failure)
 
+    def handover(self, key: bytes, size: int) -> Handover | NotKept:
+        """A place for an engine to write a result of about so many bytes, which `keep` takes over then."""
+        if self.read_only:
+            return NotKept("the store may only be read")
+        try:
+            lease = self._announced(key, size)
+        except EnvironmentFailure as failure:
+            return NotKept(str(failure))
+        return _NO_ROOM if lease is None else Handover(lease, self.store.stage(lease.location), self._drop)
+
+    def _drop(self, lease: Lease) -> None:
+        with suppress(EnvironmentFailure):  # then it is over when its time is
+            self.index.drop_leases([lease.token])
+
+    def _announced(self, key: bytes, size: int) -> Lease | None:
+        """The lease of a new location, once there is room for so many bytes; None if there is not."""
+        lease = Lease(uuid.uuid4().hex, self.store.new_location(key), self.holder, self.clock.now() + _WRITING, size)
+        return lease if self._make_room(lease) else None
+
     def _keep(self, known: _Origin, value: Any, table: bool) -> Kept | NotKept:
+        if isinstance(value, Handover):
+            return self._keep_published(value.publish(), known, value.lease)
         size = estimate(value)
         if self._inline > 0 and size <= self._inline:
             inside = self._stage_inline(value, table)
@@ -256,17 +279,19 @@ class Catalog:
             if inside.size <= 2 * self._inline + _MANIFEST:
                 return self._add(inside, known, "") if self._has_room(inside.size) else _NO_ROOM
             size = inside.size
-        location = self.store.new_location(known.key)
-        lease = Lease(uuid.uuid4().hex, location, self.holder, self.clock.now() + _WRITING, size)
-        if not self._make_room(lease):
+        lease = self._announced(known.key, size)
+        if lease is None:
             return _NO_ROOM
         try:
-            with self.store.stage(location) as staging:
+            with self.store.stage(lease.location) as staging:
                 staging.write_table(value) if table else staging.write_object(value)
                 published = staging.publish()
         except BaseException:
             self.index.drop_leases([lease.token])
             raise
+        return self._keep_published(published, known, lease)
+
+    def _keep_published(self, published: Published, known: _Origin, lease: Lease) -> Kept | NotKept:
         try:
             return self._add(published, known, lease.token)
         except CatalogFailure:

@@ -104,7 +104,7 @@ def _row(entry: Entry, names: list[Name], outlook: Outlook, now: float) -> tuple
     return (
         short(entry.key),
         kind_of(entry),
-        f"{entry.rows:,}" if entry.kind == "arrow" else "-",
+        f"{entry.rows:,}" if entry.is_table else "-",
         show_size(entry.size),
         show_duration(entry.seconds),
         f"{entry.hits:,}x",

@@ -124,7 +124,7 @@ def short(key: bytes) -> str:
 
 def kind_of(entry: Entry) -> str:
     """What a result is, for people."""
-    return "table" if entry.kind == "arrow" else "object"
+    return "table" if entry.is_table else "object"
 
 
 def ago(then: float, now: float) -> str:
@@ -169,7 +169,7 @@ def record_of(entry: Entry, now: float) -> dict[str, object]:
         "about": entry.about,
         "program": entry.program.hex(),
         "kind": kind_of(entry),
-        "rows": entry.rows if entry.kind == "arrow" else None,
+        "rows": entry.rows if entry.is_table else None,
         "size": entry.size,
         "files": entry.files,
         "seconds": entry.seconds,

@@ -152,7 +152,7 @@ def _record(
 
 
 def _print(entry: Entry, content: Content, held: list[Lease], names: list[Name], why: str, now: float) -> None:
-    rows = f", {number_of(entry.rows, 'row')}" if entry.kind == "arrow" else ""
+    rows = f", {number_of(entry.rows, 'row')}" if entry.is_table else ""
     where = "in the catalog itself" if entry.inline is not None else f"in {number_of(entry.files, 'file')}"
     lines = [
         ("key", entry.key.hex()),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-Kind = Literal["arrow", "object"]
+Kind = Literal["arrow", "parquet", "object"]
 SUPERSEDED: Final = -1.0  # in place of the time until which an entry is protected: it goes before all others
 
 
@@ -49,6 +49,11 @@ class Entry:
     signature: bytes = b""
     protected: float = 0.0  # until when a new entry is given the chance to show its use; or SUPERSEDED
     about: str = ""  # what was computed, for people: a call, or the last step of a program
+
+    @property
+    def is_table(self) -> bool:
+        """Whether it has rows and columns."""
+        return self.kind != "object"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,12 @@ import msgspec
 from nectar.errors import InternalError, StoreFailure
 from nectar.model.entry import Kind
 from nectar.store.files import Files
-from nectar.store.formats import arrow, objects
-from nectar.store.layout import MANIFEST, data_folder, is_part, staging_folder
-from nectar.store.manifest import Column, Manifest, Part, Writer, digest, encode
-from nectar.store.remove import empty, remove
+from nectar.store.formats import arrow, objects, parquet
+from nectar.store.layout import MANIFEST, WRITTEN, data_folder, is_part, staging_folder
+from nectar.store.manifest import FORMAT, Column, Manifest, Part, Writer, digest, encode
+from nectar.store.remove import clear, empty, remove
 from nectar.store.sinks import HashingSink, MemorySink
+from nectar.store.sources import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,14 @@ class Published:
     inline: bytes | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    """A part that an engine wrote, opened."""
+
+    name: str
+    source: Source
+
+
 class Place(Protocol):
     """Where a result is written."""
 
@@ -47,6 +56,12 @@ class Place(Protocol):
 
     def create(self, name: str) -> HashingSink:
         """A new part."""
+
+    def for_engine(self) -> str | None:
+        """The path of a folder for an engine to make and to write to; None if none could."""
+
+    def adopt(self, suffix: str) -> list[Adopted]:
+        """What the engine has written, files of this suffix, are parts now."""
 
     def publish(self, manifest: bytes) -> bytes | None:
         """The result is there; its bytes if it lies inline."""
@@ -72,6 +87,28 @@ class Aside:
     def create(self, name: str) -> HashingSink:
         """A new part in the staging folder."""
         return _hashing(self._files.create(f"{self._folder}/{name}", "part"))
+
+    def for_engine(self) -> str | None:
+        """A folder within the staging folder."""
+        return self._files.show(f"{self._folder}/{WRITTEN}")
+
+    def adopt(self, suffix: str) -> list[Adopted]:
+        """Files with this suffix are parts, and durable; everything else that the engine wrote is gone."""
+        written = f"{self._folder}/{WRITTEN}"
+        items = [item for item in self._files.list(written) if not item.folder and item.plain]
+        names = [item.name for item in items if item.name.endswith(suffix) and not item.name.startswith(("_", "."))]
+        adopted = [self._adopted(f"{written}/{name}", f"table-{at:05d}{suffix}") for at, name in enumerate(names)]
+        clear(self._files, written)
+        return adopted
+
+    def _adopted(self, written: str, name: str) -> Adopted:
+        path = f"{self._folder}/{name}"
+        self._files.rename(written, path, "adopt part")
+        self._files.sync_file(path)
+        source = self._files.source(path)
+        if source is None:
+            raise StoreFailure(f"{self._files.show(path)} was deleted while it was adopted: try again")
+        return Adopted(name, source)
 
     def publish(self, manifest: bytes) -> bytes | None:
         """The folder is in data/, whole and durable."""
@@ -112,6 +149,14 @@ class InPlace:
         """A new part; without a manifest it does not count."""
         return _hashing(self._files.create(f"{self._folder}/{name}", "part"))
 
+    def for_engine(self) -> str | None:
+        """No engine could."""
+        return None
+
+    def adopt(self, suffix: str) -> list[Adopted]:
+        """Nothing."""
+        return []
+
     def publish(self, manifest: bytes) -> bytes | None:
         """The manifest is there, and with it the result."""
         self._files.put(f"{self._folder}/{MANIFEST}", manifest, "manifest")
@@ -137,6 +182,14 @@ class Inline:
     def create(self, name: str) -> HashingSink:
         """A new part."""
         return self._parts.setdefault(name, MemorySink())
+
+    def for_engine(self) -> str | None:
+        """No engine could."""
+        return None
+
+    def adopt(self, suffix: str) -> list[Adopted]:
+        """Nothing."""
+        return []
 
     def publish(self, manifest: bytes) -> bytes | None:
         """Manifest and parts in one piece; `unpacked` takes them apart."""
@@ -202,6 +255,26 @@ class Staging:
             table, self._begin_table_part, self._end, part_rows=part_rows, compression=compression
         )
         self._describe("arrow", writer, rows, schema=columns, made_by=type(table).__module__.partition(".")[0])
+
+    def for_engine(self) -> str:
+        """The path of a folder that is not there, for an engine to make and to write Parquet files to."""
+        path = self._place.for_engine()
+        if path is None:
+            raise StoreFailure("an engine cannot write to this store: only a store in a folder takes its files")
+        return path
+
+    def adopt_tables(self) -> None:
+        """The Parquet files that the engine has written are the table."""
+        self._only_once()
+        adopted = self._place.adopt(".parquet")
+        try:
+            rows, columns = parquet.described([each.source.view() for each in adopted])
+            for each in adopted:
+                self._parts.append(Part(each.name, each.source.size, each.source.digest().hex()))
+        finally:
+            for each in adopted:
+                each.source.close()
+        self._described = Manifest("parquet", "engine", rows, (), columns, format=FORMAT)
 
     def write_object(self, value: object) -> None:
         """The value, or what it was taken apart to, is written as pickle, its buffers beside it."""

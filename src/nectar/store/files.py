@@ -82,6 +82,9 @@ class Files(Protocol):
     def sync_folder(self, path: str) -> None:
         """The names in this folder are durable."""
 
+    def sync_file(self, path: str) -> None:
+        """The bytes of this file, which somebody else wrote, are durable."""
+
     def rename(self, old: str, new: str, step: str) -> bool:
         """The folder has its new name; False if there was none."""
 

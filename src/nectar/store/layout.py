@@ -20,10 +20,13 @@ DATA: Final = "data"
 STAGING: Final = "staging"
 TRASH: Final = "trash"
 MANIFEST: Final = "manifest.json"
+WRITTEN: Final = "written"  # in staging/: a folder that an engine fills by itself
 
 _NAME: Final = re.compile(r"[0-9a-f]{2,128}-[0-9a-f]{16}")
 _FAN: Final = re.compile(r"[0-9a-f]{2}")
-_PART: Final = re.compile(r"table-[0-9]{5}\.arrow|object\.pickle|object\.buffers|raw-[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
+_PART: Final = re.compile(
+    r"table-[0-9]{5}\.(?:arrow|parquet)|object\.pickle|object\.buffers|raw-[A-Za-z0-9_][A-Za-z0-9._-]{0,99}"
+)
 
 
 def new_location(key: bytes) -> str:

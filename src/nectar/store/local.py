@@ -57,6 +57,17 @@ class LocalFiles:
         with telling("make durable", full):
             self._sync(full)
 
+    def sync_file(self, path: str) -> None:
+        """The bytes of this file, which somebody else wrote, are durable."""
+        full = self.show(path)
+        with telling("make durable", full):
+            self._reach("fsync part")
+            fd = os.open(full, os.O_RDWR | getattr(os, "O_BINARY", 0))
+            try:
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+
     def rename(self, old: str, new: str, step: str) -> bool:
         """The folder has its new name; False if there was none. A folder with something in it is never replaced."""
         with telling(f"{step}:", self.show(new)):

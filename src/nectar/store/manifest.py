@@ -15,9 +15,10 @@ from nectar.errors import StoreFailure
 from nectar.model.entry import Kind
 from nectar.store.layout import is_part
 
-FORMAT: Final = 1  # of the manifest and of everything it describes; a reader refuses what is newer
+FORMAT: Final = 2  # of the manifest and of everything it describes; a reader refuses what is newer
+_OLDEST: Final = 1  # in which everything but files of engines is written, so that older readers have it
 
-Writer = Literal["pyarrow", "polars", "pickle", "raw"]
+Writer = Literal["pyarrow", "polars", "pickle", "raw", "engine"]
 
 
 class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -49,7 +50,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     schema: tuple[Column, ...] = ()
     buffers: tuple[tuple[int, int], ...] = ()
     made_by: str = ""
-    format: int = FORMAT
+    format: int = _OLDEST
 
     @property
     def part_bytes(self) -> int:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from nectar.errors import StoreFailure, UserError
-from nectar.model.entry import Entry
+from nectar.model.entry import Entry, Kind
 from nectar.store.commit import unpacked
 from nectar.store.files import Files
-from nectar.store.formats import arrow, objects
+from nectar.store.formats import arrow, objects, parquet
 from nectar.store.layout import MANIFEST, data_folder
 from nectar.store.manifest import Column, Manifest, Part, decode, digest
 from nectar.store.sources import MemorySource, Source
@@ -144,9 +144,10 @@ def _unreadable(part: str, error: StoreFailure) -> Problem:
 def _misfit(source: Source, part: Part) -> Problem | None:
     if source.size != part.size:
         return Problem("length", part.name, f"it has {source.size} bytes and not {part.size} as it should")
-    if part.name.endswith(".arrow") and part.name.startswith("table-"):
+    if part.name.startswith("table-"):
+        check = parquet.broken_ends if part.name.endswith(".parquet") else arrow.broken_ends
         try:
-            broken = arrow.broken_ends(*source.ends(arrow.ENDS), source.size)
+            broken = check(*source.ends(arrow.ENDS), source.size)
         except OSError as error:
             return Problem("unreadable", part.name, f"it cannot be read: {error}")
         return None if broken is None else Problem("ends", part.name, broken)
@@ -183,6 +184,17 @@ class Result:
         self.close()
 
     @property
+    def kind(self) -> Kind:
+        """Whether it is an object, or a table in Arrow or in Parquet files."""
+        return self._parts.manifest.kind
+
+    @property
+    def table_paths(self) -> tuple[str, ...]:
+        """Where the files of the table lie, or lay when it was opened; empty if it lies inline."""
+        named = zip(self._parts.manifest.parts, self.paths, strict=False)
+        return tuple(path for part, path in named if part.name.startswith("table-"))
+
+    @property
     def rows(self) -> int:
         """Rows of the table; 0 for an object."""
         return self._parts.manifest.rows
@@ -199,6 +211,8 @@ class Result:
 
     def to_arrow(self) -> pa.Table:
         """The table; not copied where it is mapped. Raises StoreFailure if it cannot be read."""
+        if self.kind == "parquet":
+            return self._reported(lambda: parquet.read_arrow(self._table_views(), self.rows))
         return self._reported(lambda: arrow.read_arrow(self.tables(), self._parts.manifest.writer, self.rows))
 
     def to_polars(self) -> pl.DataFrame:
@@ -233,8 +247,12 @@ class Result:
 
     def tables(self) -> list[Any]:
         """The bytes of the Arrow files that the table consists of, in order; not copied where they are mapped."""
-        if self._parts.manifest.kind != "arrow":
-            raise UserError(f"the result at {self._where} is no table: use to_object()")
+        if self.kind != "arrow":
+            instead = "no table: use to_object()" if self.kind == "object" else "in Parquet files: use to_arrow()"
+            raise UserError(f"the result at {self._where} is {instead}")
+        return self._table_views()
+
+    def _table_views(self) -> list[Any]:
         return [source.view() for name, source in self._named().items() if name.startswith("table-")]
 
     def _reported(self, read: Callable[[], _Table]) -> _Table:

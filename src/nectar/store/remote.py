@@ -48,6 +48,9 @@ class RemoteFiles:
     def sync_folder(self, path: str) -> None:
         """Nothing: an object that was put is there."""
 
+    def sync_file(self, path: str) -> None:
+        """Nothing: an object that was put is there."""
+
     def rename(self, old: str, new: str, step: str) -> bool:
         """Never."""
         raise OSError(errno.ENOTSUP, "no rename here", self.show(old))

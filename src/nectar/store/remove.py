@@ -17,6 +17,7 @@ from nectar.store.layout import (
     MANIFEST,
     STAGING,
     TRASH,
+    WRITTEN,
     data_folder,
     is_fan,
     is_name,
@@ -69,12 +70,51 @@ def empty(files: Files, folder: str) -> int:
     freed = 0
     # The manifest first: without it the others do not count.
     for item in sorted(items, key=lambda item: item.name != MANIFEST):
-        if _is_our_file(item):
+        if _is_of_an_engine(folder, item):
+            freed += clear(files, f"{folder}/{item.name}")
+        elif _is_our_file(item):
             what = "manifest" if item.name == MANIFEST else "part"
             freed += item.size if files.remove(f"{folder}/{item.name}", what) else 0
-    if _all_ours(items):
+    if all(_is_our_file(item) or _is_of_an_engine(folder, item) for item in items):
         files.remove_folder(folder)
     return freed
+
+
+def clear(files: Files, folder: str) -> int:
+    """Everything that an engine wrote to a folder of its own is gone, and the folder too; bytes freed by this call."""
+    freed = 0
+    for item in files.list(folder):
+        path = f"{folder}/{item.name}"
+        if item.folder:
+            freed += clear(files, path)
+        else:
+            freed += item.size if files.remove(path, "part") else 0
+    files.remove_folder(folder)
+    return freed
+
+
+def _is_of_an_engine(folder: str, item: Item) -> bool:
+    return item.folder and item.name == WRITTEN and folder.startswith(f"{STAGING}/")
+
+
+def _written(files: Files, folder: str) -> list[Item]:
+    """Files that an engine wrote to a folder of its own, and to those in it."""
+    found: list[Item] = []
+    for item in files.list(folder):
+        found += _written(files, f"{folder}/{item.name}") if item.folder else [item]
+    return found
+
+
+def _sorted_out(files: Files, folder: str) -> tuple[list[Item], list[Item]]:
+    """Our files in a folder, those that an engine wrote for us included; and what is not ours."""
+    ours: list[Item] = []
+    foreign: list[Item] = []
+    for item in files.list(folder):
+        if _is_of_an_engine(folder, item):
+            ours += _written(files, f"{folder}/{item.name}")
+        else:
+            (ours if _is_our_file(item) else foreign).append(item)
+    return ours, foreign
 
 
 def _is_our_file(item: Item) -> bool:
@@ -105,7 +145,7 @@ def measure(files: Files, location: str) -> Found | None:
     """What lies at a location, published or not, or None if nothing does."""
     for folder in (data_folder(location), staging_folder(location), trash_folder(location)):
         parent, _, name = folder.rpartition("/")
-        items = [item for item in files.list(folder) if _is_our_file(item)]
+        items, _ = _sorted_out(files, folder)
         if items:
             return _ours(parent, name, items, 0.0)
     return None
@@ -116,13 +156,11 @@ def _in_folder(files: Files, parent: str, item: Item) -> Iterator[Found]:
     if not (item.folder and is_name(item.name)):
         yield _foreign(path, item)
         return
-    items = files.list(path)
-    ours = [each for each in items if _is_our_file(each)]
-    if ours or not items:  # an empty folder is what a crash between two steps leaves
+    ours, foreign = _sorted_out(files, path)
+    if ours or not foreign:  # an empty folder is what a crash between two steps leaves
         yield _ours(parent, item.name, ours, item.modified)
-    for each in items:
-        if not _is_our_file(each):
-            yield _foreign(f"{path}/{each.name}", each)
+    for each in foreign:
+        yield _foreign(f"{path}/{each.name}", each)
 
 
 def _ours(parent: str, name: str, items: list[Item], modified: float) -> Found:

@@ -1,67 +1,99 @@
-"""Random programs give the same without Nectar, computed under it, and from the store."""
+"""Random programs give the same without Nectar, computed under it, with parts that are known, and from the store."""
 
-import random
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip("pyspark.sql.connect.session", reason="Spark is not installed: make test-sail")
 pytest.importorskip("pysail", reason="Sail is not installed: make test-sail")
 
-from pyspark.sql import functions as F
+from tests.dialects.spark.random_programs import answer, program
 
 import nectar
 from nectar import session
+from nectar.dialects.spark import reusing
 
-PROGRAMS = 40
-
-
-def plus(number):
-    return lambda n: None if n is None else n + number
-
-
-STEPS = [
-    lambda df, r: df.filter(F.col("seconds") > r.randrange(120)),
-    lambda df, r: df.filter(f"seconds % {r.randint(2, 5)} = 0 or page = '{r.choice('abc')}'"),
-    lambda df, r: df.withColumn("seconds", F.col("seconds") * r.randint(1, 3) - r.choice([0, 1])),
-    lambda df, r: df.withColumn("seconds", F.udf(plus(r.randint(1, 3)), "long")("seconds")),
-    lambda df, r: df.groupBy("page").agg(r.choice([F.sum, F.min, F.max, F.count])("seconds").alias("seconds")),
-    lambda df, r: df.select("page", F.when(F.col("page") == r.choice("abc"), 1).otherwise(2).alias("seconds")),
-    lambda df, r: df.join(df.groupBy("page").agg(F.max("seconds").alias("most")), "page", r.choice(["inner", "left"])),
-    lambda df, r: df.select("page", "seconds").distinct(),
-    lambda df, r: df.select("page", "seconds").orderBy("page", "seconds").limit(r.randint(1, 9)),
-    lambda df, r: df.select("page", "seconds").union(df.select("page", "seconds")),
-    lambda df, r: df.select("page", "seconds").mapInPandas(lambda frames: frames, "page string, seconds long"),
-]
+PROGRAMS = 300
+ELSEWHERE = """
+import pickle, sys
+import nectar
+nectar.enable(reserve=0)
+from pysail.spark import SparkConnectServer
+from pyspark.sql import SparkSession
+from tests.dialects.spark.random_programs import answer, program
+server = SparkConnectServer()
+server.start(background=True)
+spark = SparkSession.builder.remote("sc://%s:%d" % server.listening_address).getOrCreate()
+found = {}
+for seed in map(int, sys.argv[2:]):
+    found[seed] = answer(program(spark, sys.argv[1], seed)), nectar.last_run().parts[-1].outcome
+sys.stdout.buffer.write(pickle.dumps(found))
+"""
 
 
-def program(spark, log, seed):
-    choice = random.Random(seed)
-    made = spark.read.parquet(str(log))
-    for _ in range(choice.randint(1, 5)):
-        made = choice.choice(STEPS)(made, choice)
-    return made
+@pytest.fixture(autouse=True)
+def eager(monkeypatch):
+    monkeypatch.setattr(reusing, "LEAST_SECONDS", 0.0)
 
 
-def answer(frame):
-    return sorted(map(repr, frame.collect())), frame.columns
-
-
-def test_random_programs(spark, log, home):
-    nectar.disable()
-    plain = {}
-    for seed in range(PROGRAMS):
+def plainly(spark, log, seeds):
+    """What programs answer without Nectar; those that fail are left out."""
+    found = {}
+    for seed in seeds:
         try:
-            plain[seed] = answer(program(spark, log, seed))
-        except Exception as error:
-            plain[seed] = type(error)
-    answered = [seed for seed, found in plain.items() if not isinstance(found, type)]
-    assert len(answered) >= PROGRAMS * 3 // 4
-    for expected in ("computed", "reused"):
-        nectar.enable(home=home, reserve=0)
-        outcomes = []
-        for seed in answered:
-            assert answer(program(spark, log, seed)) == plain[seed], f"program {seed}, {expected}"
-            outcomes.append(nectar.last_run().parts[-1].outcome)
-        session.current().settle()
-        assert set(outcomes) <= {expected, "reused"}
-        assert outcomes.count(expected) >= len(answered) * 3 // 4
+            found[seed] = answer(program(spark, log, seed))
+        except Exception:
+            continue
+    return found
+
+
+def under_nectar(spark, log, plain, home):
+    """How many were reused whole, and how many parts."""
+    nectar.enable(home=home, reserve=0)
+    whole = parts = 0
+    for seed, expected in plain.items():
+        frame = program(spark, log, seed)
+        assert answer(frame) == expected, f"program {seed}"
+        report = nectar.last_run()
+        whole += report.parts[-1].outcome == "reused"
+        parts += len(report.reused) - (report.parts[-1].outcome == "reused")
+    session.current().settle()
+    return whole, parts
+
+
+def test_random_programs(spark, log, home, new_session, tmp_path):
+    nectar.disable()
+    plain = plainly(spark, log, range(PROGRAMS))
+    assert len(plain) >= PROGRAMS * 3 // 4
+    _, parts = under_nectar(spark, log, plain, home)
+    assert parts >= PROGRAMS // 10
+    whole, _ = under_nectar(new_session(), log, plain, home)
+    assert whole >= len(plain) * 3 // 4
+    nectar.disable()
+    some = list(plain)[::10]
+    root = Path(__file__).parents[3]
+    environment = {**os.environ, "PYTHONPATH": f"{root / 'src'}:{root}", "NECTAR_HOME": str(home)}
+    script = tmp_path / "elsewhere.py"
+    script.write_text(ELSEWHERE)
+    command = [sys.executable, str(script), str(log), *map(str, some)]
+    done = subprocess.run(command, env=environment, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    elsewhere = pickle.loads(done.stdout)
+    assert {seed: each[0] for seed, each in elsewhere.items()} == {seed: plain[seed] for seed in some}
+    assert [each[1] for each in elsewhere.values()].count("reused") >= len(some) // 2
+
+
+def test_programs_that_others_have_begun(spark, log, home):
+    """Only beginnings are known; every program continues one of them."""
+    nectar.disable()
+    plain = plainly(spark, log, range(PROGRAMS, PROGRAMS + 50))
+    for _ in range(3):
+        under_nectar(spark, log, plain, home)
+        catalog = session.current().catalog
+        catalog.discard([entry for entry in catalog.index.entries() if entry.kind == "arrow"])
+    _, parts = under_nectar(spark, log, plain, home)
+    assert parts >= 10

@@ -18,10 +18,12 @@ from pyspark.sql.connect.proto import base_pb2
 from nectar.dialects.spark.function_names import ANY_NAME
 from nectar.dialects.spark.incremental.growing import grow
 from nectar.dialects.spark.incremental.server import Server
+from nectar.dialects.spark.persisted import ask_for, ask_no_more
 from nectar.dialects.spark.query import Query, query_of
 from nectar.dialects.spark.results import responses
+from nectar.dialects.spark.reusing import look_up, note_cost, put_in
 from nectar.errors import NectarError
-from nectar.report.run import Part
+from nectar.report.run import Part, RunReport
 from nectar.session import current, running
 
 _log: Final = logging.getLogger("nectar.spark")
@@ -46,23 +48,20 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
         """The answer to a call: from what is known, or from the server."""
         method = _name_of(details)
         if method == "ExecutePlan":
-            query = self._safely(self._noticed, request)
+            query = self._safely(self._noticed, request, lambda asked: continuation(details, asked))
             if query is not None:
                 known = self._safely(self._known, query, request)
                 if known is not None:
                     return known
-                grown = self._safely(self._grown, query, request, lambda asked: continuation(details, asked))
-                if grown is not None:
-                    return grown
-                return _Recorded(continuation(details, request), self, request.operation_id, query)
+                return _Recorded(continuation, details, request, self, query)
         elif method == "ReattachExecute":
             recorded = self._recorded.get(request.operation_id)
             if recorded is not None:
-                return _Recorded(continuation(details, request), self, request.operation_id, recorded)
+                return _Recorded(continuation, details, request, self, recorded)
         return continuation(details, request)
 
-    def _noticed(self, request: Any) -> Query | None:
-        """The query of a request, if it is one whose result may be reused."""
+    def _noticed(self, request: Any, send: Callable[[Any], Any]) -> Query | None:
+        """The query of a request, if it is one whose result may be reused. send: sends another one to the server."""
         kind = request.plan.WhichOneof("op_type")
         if kind != "root":  # Sail takes no compressed plans
             self._note_command(request.plan)
@@ -71,16 +70,18 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
         if session is None:
             return None
         with running() as report:
-            part = report.add(Part("query", "uncacheable"))
+            part = Part("query", "uncacheable")
             try:
                 query = query_of(session, self._client, request.plan.root, frozenset(self._registered), part)
             except NectarError as error:
                 text = str(error)
                 part.explain = lambda: text
-                session.totals.count(part)
+                session.totals.count(report.add(part))
                 return None
             part.outcome = "computed"
             part.explain = lambda: "no result is known under its key"
+            self._safely(self._look_up, query, report, Server(self._client, request, send))
+            report.add(part)
         if _is_reattachable(request):  # its answer may come in several streams
             with self._lock:
                 self._recorded[request.operation_id] = query
@@ -97,38 +98,34 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
         elif kind is None or kind == "register_data_source":  # a compressed command may be any of them
             self._registered.add(ANY_NAME)
 
+    def _look_up(self, query: Query, report: RunReport, server: Server) -> None:
+        """What is known of a query is at hand: the whole of it, or parts that stand in its plan."""
+        begun = time.perf_counter()
+        try:
+            look_up(query)
+            if query.answer is None:
+                query.answer = query.result = grow(query, server)
+            if query.answer is None:
+                put_in(query, self._client)
+        except Exception:
+            query.forget_known()
+            raise
+        for part in query.reused_parts():
+            query.session.totals.count(report.add(part))
+        if query.answer is not None:
+            query.part.seconds = time.perf_counter() - begun
+
     def _known(self, query: Query, request: Any) -> Iterator[Any] | None:
-        begun = time.perf_counter()
-        table = query.known()
-        if table is None:
+        if query.answer is None:
             return None
-        query.part.explain = None
-        return self._answered_here(query, request, table, time.perf_counter() - begun)
-
-    def _grown(self, query: Query, request: Any, send: Callable[[Any], Any]) -> Iterator[Any] | None:
-        """The answer put together from what is known of parts of the files, which is kept like any other."""
-        if not query.growing:
-            return None
-        begun = time.perf_counter()
-        query.result = grow(query, request.plan.root, Server(self._client, request, send))
-        if query.result is None:
-            return None
-        parts = len(query.made_from)
-        query.part.explain = lambda: f"put together from {parts} known part{'s' if parts != 1 else ''} and what is new"
-        answer = self._answered_here(query, request, query.result, time.perf_counter() - begun)
-        query.keep()
-        _tell_parts(query)
-        return answer
-
-    def _answered_here(self, query: Query, request: Any, table: Any, seconds: float) -> Iterator[Any]:
-        """The answer to a request that the server does not get."""
-        query.part.seconds = seconds
         query.session.totals.count(query.part)
+        if query.result is not None:  # it is new, and was put together
+            query.keep()
         self._forget(request.operation_id)
         if _is_reattachable(request):  # otherwise nobody asks to have it released
             with self._lock:
                 self._answered.add(request.operation_id)
-        return responses(table, request, self._client._server_session_id or "")
+        return responses(query.answer, request, self._client._server_session_id or "")
 
     # recording
 
@@ -142,11 +139,13 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
         if response.HasField("result_complete"):
             self._forget(operation)
             query.session.totals.count(query.part)
+            note_cost(query)
             query.keep()
 
     def failed(self, operation: str, query: Query) -> None:
         """The server answered with an error, which is the program's; nothing is kept."""
         query.part.outcome = "failed"
+        query.release()
         self._forget(operation)
 
     def _forget(self, operation: str) -> None:
@@ -165,7 +164,23 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
                     with self._lock:
                         self._answered.discard(request.operation_id)
                 return _Released(request, self._client._server_session_id or "")
+        elif _name_of(details) == "AnalyzePlan":
+            self._safely(self._note_persisted, request)
         return continuation(details, request)
+
+    def _note_persisted(self, request: Any) -> None:
+        """Remembers which relations the program wants to be kept."""
+        kind = request.WhichOneof("analyze")
+        session = current() if enabled and kind in ("persist", "unpersist") else None
+        if session is None:
+            return
+        relation = getattr(request, kind).relation
+        try:
+            query = query_of(session, self._client, relation, frozenset(self._registered), Part(kind))
+        except NectarError as error:
+            _log.info("%s() is not shared: %s", kind, error)
+            return
+        (ask_for if kind == "persist" else ask_no_more)(query.keyed.root.program)
 
     def _safely(self, action: Any, *args: Any) -> Any:
         """What an action gives; None if it fails, which is logged once."""
@@ -179,21 +194,12 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
             return None
 
 
-def _tell_parts(query: Query) -> None:
-    """The report says which parts of a result were known."""
-    with running() as report:
-        for entry in query.made_from:
-            part = report.add(Part(entry.about, "reused", 0.0, entry.seconds, entry.size, key=entry.key.hex()))
-            query.session.totals.count(part)
-        if not any(part is query.part for part in report.parts):
-            report.add(query.part)
-
-
 class _Recorded:
     """The stream of a call, recorded as it is read."""
 
-    def __init__(self, call: Any, interceptor: Interceptor, operation: str, query: Query) -> None:
-        self._call, self._interceptor, self._operation, self._query = call, interceptor, operation, query
+    def __init__(self, continuation: Any, details: Any, request: Any, interceptor: Interceptor, query: Query) -> None:
+        self._interceptor, self._operation, self._query = interceptor, request.operation_id, query
+        self._call = continuation(details, _with_known_parts(request, query))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._call, name)
@@ -225,6 +231,16 @@ class _Released:
     def result(self, timeout: float | None = None) -> Any:
         """The message."""
         return self._response
+
+
+def _with_known_parts(request: Any, query: Query) -> Any:
+    """The request that is sent. The program's own stays as it is: its client may send it again."""
+    if not query.known or not isinstance(request, base_pb2.ExecutePlanRequest):
+        return request
+    sent = base_pb2.ExecutePlanRequest()
+    sent.CopyFrom(request)
+    sent.plan.root.CopyFrom(query.plan)
+    return sent
 
 
 def _is_reattachable(request: Any) -> bool:

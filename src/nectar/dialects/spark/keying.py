@@ -14,6 +14,7 @@ from typing import Final
 from nectar.dialects.spark.function_names import ANY_NAME
 from nectar.dialects.spark.functions import Pickled, is_still
 from nectar.dialects.spark.kinds import RELATIONS
+from nectar.dialects.spark.parts import why_not_apart
 from nectar.dialects.spark.reads import Source, source_of
 from nectar.dialects.spark.relations import Step, steps_of
 from nectar.errors import InputFailure, UserError
@@ -61,6 +62,15 @@ class Keyed:
                 keys.append(key_of_step(self.frame, self.steps[at], [keys[below] for below in self.steps[at].inputs]))
                 changed.add(at)
         return keys[step]
+
+    def steps_of(self, node: int) -> list[Step]:
+        """All steps that are the same computation."""
+        return [step for step, number in zip(self.steps, self.node_of, strict=True) if number == node]
+
+    def apart(self) -> frozenset[int]:
+        """Nodes whose rows, copied, could take their place wherever they stand in the plan."""
+        reasons = zip(why_not_apart(self.steps), self.node_of, strict=True)
+        return frozenset(range(len(self.program.nodes))) - {number for reason, number in reasons if reason}
 
     def what_changed(self, inputs: Inputs) -> list[str]:
         """What is no longer as it was when the keys were made, a sentence each."""
@@ -128,7 +138,7 @@ class _Keying:
         below_refused = sorted((node.refusal for node in nodes if node.refusal), key=lambda reason: reason == _UNSEEN)
         refusal = self._refusal(step) or next(iter(below_refused), "")
         order = RELATIONS.get(step.kind, ROW_WISE)
-        return Node(step.kind, below, program, tuple(dict.fromkeys((best, last))), order, refusal)
+        return Node(step.kind, below, program, tuple(dict.fromkeys((best, last))), order, refusal, step.breaks)
 
     def _refusal(self, step: Step) -> str:
         if step.refusals:

@@ -82,6 +82,17 @@ REFUSED_RELATIONS: Final[dict[str, str]] = {
     "unknown": "the client does not know what it is",
 }
 
+# What is done above them could not have been done below them, so that nothing is lost by keeping their results.
+BREAKERS: Final = frozenset({
+    "aggregate", "deduplicate", "join", "as_of_join", "group_map", "co_group_map", "set_op", "summary", "describe",
+    "crosstab", "freq_items",
+})  # fmt: skip
+SEES_LAYOUT: Final = frozenset({"map_partitions"})  # how its input is cut shows in what it gives
+# Kinds of Python functions that are handed one piece of a partition after the other, and may remember the last.
+ITERATING: Final = frozenset({204, 205, 207, 251})
+# What is in them may be meant for others, by names or plan ids.
+SHARING: Final = frozenset({"with_relations", "lateral_join"})
+
 EXPRESSIONS: Final = frozenset({
     "literal", "unresolved_attribute", "unresolved_function", "expression_string", "unresolved_star", "alias", "cast",
     "unresolved_regex", "sort_order", "lambda_function", "window", "unresolved_extract_value", "update_fields",

@@ -2,81 +2,94 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
+from pyspark.sql.connect.proto import relations_pb2
 
 from nectar import __version__
-from nectar.catalog.service import Catalog, Kept
+from nectar.catalog.handover import Handover
+from nectar.catalog.service import Catalog, Kept, NotKept
 from nectar.dialects.spark.circumstances import circumstances_of, environment
 from nectar.dialects.spark.keying import Keyed, keyed
-from nectar.dialects.spark.results import Recording, is_whole, with_shape
+from nectar.dialects.spark.results import Recording, with_shape
 from nectar.dialects.spark.servers import engine_of
-from nectar.errors import NectarError, UserError
+from nectar.errors import EnvironmentFailure, UserError
 from nectar.keys.outcome import outcome_of
 from nectar.keys.sources import functions_of
-from nectar.model.entry import Entry, Span
+from nectar.model.entry import Entry, Lease, Span
 from nectar.model.lineage import FileRead, Sources
 from nectar.report.run import Part
+from nectar.rewrite.choose import Choice
 from nectar.session import Session
 from nectar.store.inputs.identify import Identity
-from nectar.store.read import Result
-
-_log: Final = logging.getLogger("nectar.spark")
 
 
 @dataclass(slots=True)
 class Query:
-    """A request whose plan has keys. part: its line in the report. recording: what the server answers.
+    """A request whose plan has keys.
 
-    growing: the same program was asked for before, over other files. result: what was put together from parts, in the
-    place of a recording; made_from: from which. spans, shape: how it is found again as a part of a larger one.
+    plan: its root relation, ours to change. part: its line in the report. choice: what is known of it. answer: the
+    whole result, if that is known. known: what stands in the plan for parts. recording: what the server answers.
+    result: what was put together from parts of its files (`incremental`), in the place of a recording; made_from: from
+    which. spans, shape: how it is found again as a part of a larger one.
     """
 
     session: Session
     catalog: Catalog
     keyed: Keyed
+    plan: Any
     part: Part
     began: float
+    choice: Choice = field(default_factory=lambda: Choice({}, (), ()))
+    answer: pa.Table | None = None
+    lookups: dict[int, int] = field(default_factory=dict)  # of nodes that may be reused: how often they were asked for
+    known: dict[int, tuple[Entry, Any]] = field(default_factory=dict)
+    leases: list[Lease] = field(default_factory=list)
     recording: Recording = field(default_factory=Recording)
-    growing: bool = False
     result: pa.Table | None = None
     made_from: list[Entry] = field(default_factory=list)
     spans: tuple[Span, ...] = ()
     shape: bytes = b""
 
-    def known(self) -> pa.Table | None:
-        """The result, if it is known."""
-        if self.session.settings.refresh:
-            return None
-        node = self.keyed.root
-        answers = self.catalog.lookup(node.keys, [node.program] * len(node.keys))
-        self.growing = any(answer.lookups for answer in answers)
-        for answer in answers:
-            table = None if answer.entry is None else self._opened(answer.entry)
-            if answer.entry is not None and table is not None:
-                return self._reused(answer.entry, table)
-        return None
+    @property
+    def is_known(self) -> bool:
+        """Whether the whole result was known, so that at most it is read."""
+        return self.keyed.program.root in self.choice.hits
 
-    def _opened(self, entry: Entry) -> pa.Table | None:
-        try:
-            opened = self.catalog.open(entry)
-            table = opened.to_arrow() if isinstance(opened, Result) else None
-        except NectarError as failure:
-            _log.info("%s is computed again: %s", entry.about, failure)
-            return None
-        return table if table is not None and is_whole(table) else None
+    def reused_parts(self) -> list[Part]:
+        """A line of the report for each part that is reused; if it is the whole, that is said in its own line."""
+        if self.is_known:
+            entry = self.choice.hits[self.keyed.program.root]
+            self.part.outcome, self.part.saved, self.part.size = "reused", entry.seconds, entry.size
+            self.part.key, self.part.explain = entry.key.hex(), None
+            return []
+        return [
+            Part(entry.about, "reused", 0.0, entry.seconds, entry.size, key=entry.key.hex())
+            for entry in (*self.choice.hits.values(), *self.made_from)
+        ]
 
-    def _reused(self, entry: Entry, table: pa.Table) -> pa.Table:
-        self.part.outcome, self.part.saved, self.part.size = "reused", entry.seconds, entry.size
-        self.part.key = entry.key.hex()
-        return table
+    def forget_known(self) -> None:
+        """Nothing of the store stands in the plan that is sent."""
+        self.known.clear()
+        self.answer, self.choice = None, Choice({}, (), ())
+        self.release()
+
+    def release(self) -> None:
+        """Files of the store are not needed any longer."""
+        leases, self.leases = self.leases, []
+        if leases:
+            with suppress(EnvironmentFailure):  # then they end by themselves
+                self.catalog.end(leases)
 
     def keep(self) -> None:
         """The result that was recorded is kept in the background, if it is worth it and its inputs are the same."""
+        self.release()
+        if self.is_known:
+            return
         self.part.keeping = "being kept"
         size = self.recording.size if self.result is None else self.result.nbytes
         self.session.keeper.submit(self._keep, size)
@@ -96,16 +109,29 @@ class Query:
             self._write(table)
 
     def _write(self, table: pa.Table) -> None:
-        part, node = self.part, self.keyed.root
+        part = self.part
         table = with_shape(table, self.shape) if self.spans else table
-        answer = self.catalog.keep(
-            node.key, node.program, table, table=True, seconds=part.seconds, about=part.name, made=self.began,
-            replaces=self.session.settings.refresh, sources=lambda: self.sources_of(self.keyed.identities),
-            made_from=self.made_from, spans=self.spans,
-        )  # fmt: skip
+        answer = self._kept(self.keyed.program.root, table, part.seconds, self.session.settings.refresh)
         part.keeping = "kept" if isinstance(answer, Kept) else f"not kept: {answer.reason}"
+
+    def keep_part(self, number: int, place: Handover, seconds: float) -> Kept | NotKept:
+        """What the engine has written of a node is kept."""
+        return self._kept(number, place, seconds, replaces=False)
+
+    def _kept(self, number: int, value: pa.Table | Handover, seconds: float, replaces: bool) -> Kept | NotKept:
+        node = self.keyed.program.nodes[number]
+        below = self.keyed.program.below(number, self.known)
+        made_from = [self.known[each][0] for each in below if each in self.known]
+        is_root = number == self.keyed.program.root
+        answer = self.catalog.keep(
+            node.key, node.program, value, table=True, seconds=seconds,
+            made_from=[*made_from, *self.made_from] if is_root else made_from, spans=self.spans if is_root else (),
+            about=_about(self.keyed, number), made=self.began, replaces=replaces,
+            sources=lambda: self.sources_of(self.keyed.identities),
+        )  # fmt: skip
         if isinstance(answer, Kept):
             self.session.totals.count_kept(answer.entry.size)
+        return answer
 
     def sources_of(self, identities: Iterable[Identity]) -> Sources:
         """What a result came from that was made of these files."""
@@ -124,16 +150,19 @@ def query_of(session: Session, client: Any, root: Any, registered: frozenset[str
     if catalog is None:
         raise UserError("the catalog cannot be used")
     began = session.clock.now()
-    found = keyed(root, circumstances_of(client, engine), session.inputs, registered)
-    part.name = _about(found)
+    plan = relations_pb2.Relation()
+    plan.CopyFrom(root)
+    found = keyed(plan, circumstances_of(client, engine), session.inputs, registered)
+    part.name = _about(found, found.program.root)
     if found.root.refusal:
         raise UserError(found.root.refusal)
     part.key = found.root.key.hex()
-    return Query(session, catalog, found, part, began)
+    return Query(session, catalog, found, plan, part, began)
 
 
-def _about(found: Keyed) -> str:
+def _about(found: Keyed, number: int) -> str:
     """What a result is, for people: its last step, and what it reads."""
-    reads = [node.text for node in found.program.nodes if node.is_input]
-    text = f"{found.root.text} of {', '.join(dict.fromkeys(reads))}" if reads else found.root.text
+    nodes = found.program.nodes
+    reads = [nodes[each].text for each in sorted(found.program.below(number)) if nodes[each].is_input]
+    text = f"{nodes[number].text} of {', '.join(dict.fromkeys(reads))}" if reads else nodes[number].text
     return text if len(text) <= 200 else f"{text[:197]}..."

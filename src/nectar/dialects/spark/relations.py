@@ -40,7 +40,10 @@ class Step:
     """One relation. inputs: numbers of other steps. content: what it does to them, canonical.
 
     read: the message of a relation that reads files, whose content is added by whoever makes keys. refusals: why its
-    result is not reused. calls: functions of the engine it names. functions: Python functions in it.
+    result is not reused. calls: functions of the engine it names. functions: Python functions in it. message: the
+    relation itself. size: how many relations it consists of; they are the steps right before it, and itself.
+    references: steps that it names by their plan ids. dotted: it may name columns by more than their names. layout: it
+    may see how the engine cuts its input. breaks: what is above it could not be done below it.
     """
 
     kind: str
@@ -50,6 +53,12 @@ class Step:
     refusals: tuple[str, ...] = ()
     calls: frozenset[str] = frozenset()
     functions: tuple[Pickled, ...] = ()
+    message: Any = None
+    size: int = 1
+    references: tuple[int, ...] = ()
+    dotted: bool = False
+    layout: bool = False
+    breaks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +81,10 @@ class _Found:
     refusals: list[str] = field(default_factory=list)
     calls: set[str] = field(default_factory=set)
     functions: list[Pickled] = field(default_factory=list)
+    message: Any = None
+    dotted: bool = False
+    layout: bool = False
+    windows: bool = False
 
 
 def steps_of(root: Any) -> list[Step]:
@@ -108,11 +121,13 @@ def _preorder(root: Any) -> tuple[list[_Found], dict[int, list[int]]]:
 def _step(at: int, found: list[_Found], places: dict[int, list[int]], last: int) -> Step:
     one = found[at]
     content: list[bytes] = []
+    references: list[int] = []
     for piece in one.pieces:
         if isinstance(piece, bytes):
             content.append(piece)
             continue
         everywhere = places.get(piece.plan, [])
+        references += (last - place for place in everywhere)
         inside = [place - at for place in everywhere[bisect_left(everywhere, at) :] if place < one.end]
         if not everywhere:
             one.refusals.append("it refers to a relation that is no part of it")
@@ -121,7 +136,9 @@ def _step(at: int, found: list[_Found], places: dict[int, list[int]], last: int)
         content.append(sized(joined("relation", where[0], *(str(place) for place in where[1]))))
     return Step(
         one.kind, tuple(last - place for place in one.below), b"".join(content), one.read,
-        tuple(dict.fromkeys(one.refusals)), frozenset(one.calls), tuple(one.functions),
+        tuple(dict.fromkeys(one.refusals)), frozenset(one.calls), tuple(one.functions), one.message, one.end - at,
+        tuple(dict.fromkeys(references)), one.dotted, one.layout,
+        one.kind in kinds.BREAKERS or one.windows or bool(one.functions),
     )  # fmt: skip
 
 
@@ -131,7 +148,7 @@ class _Reader:
     def __init__(self, relation: Any) -> None:
         self._kind = relation.WhichOneof("rel_type")
         self._relation = relation
-        self._found = _Found(str(self._kind))
+        self._found = _Found(str(self._kind), message=relation, layout=self._kind in kinds.SEES_LAYOUT)
         self._variables: dict[str, int] = {}
         self._depth = 0  # of expressions around the one that is read
         self._alias: Any = None  # the one that names the column that is read
@@ -211,6 +228,7 @@ class _Reader:
         elif descriptor.name == "plan_id":
             self._put(_Reference(value))
         else:
+            self._found.dotted = self._found.dotted or (isinstance(value, str) and "." in value)
             self._put(_scalar(value))
 
     # what is not taken as it stands
@@ -261,6 +279,9 @@ class _Reader:
         self._found.calls.add(call.function_name.lower())
         self._refuse(why_refused_call(call.function_name, len(call.arguments)))
 
+    def _check_window(self, _: Any) -> None:
+        self._found.windows = True
+
     def _check_expression_string(self, expression: Any) -> None:
         read = calls_in(expression.expression)
         if isinstance(read, str):
@@ -281,6 +302,7 @@ class _Reader:
             self._refuse("it has a Python function that was not seen when it was pickled, or changed meanwhile")
             return
         self._refuse(known.refusal)
+        self._found.layout = self._found.layout or message.eval_type in kinds.ITERATING
         self._found.functions.append(known)
         self._put(joined("function", known.digest))
         self._add_fields(message, without=("command",))

@@ -100,6 +100,22 @@ def is_whole(table: pa.Table) -> bool:
     return _SCHEMA in (table.schema.metadata or {})
 
 
+def schema_of(table: pa.Table) -> Any:
+    """The schema that the server told of a whole table."""
+    return types_pb2.DataType.FromString(table.schema.metadata[_SCHEMA])
+
+
+def without_schema(table: pa.Table) -> pa.Table:
+    """The table as the server sent it."""
+    metadata = {key: value for key, value in table.schema.metadata.items() if key not in (_SCHEMA, _SHAPE)}
+    return table.replace_schema_metadata(metadata or None)
+
+
+def with_told_schema(table: pa.Table, told: Any) -> pa.Table:
+    """The same rows, as if the server had told this schema of them."""
+    return table.replace_schema_metadata({_SCHEMA: told.SerializeToString()})
+
+
 def with_shape(table: pa.Table, shape: bytes) -> pa.Table:
     """The same table, which tells with what columns and types its files were read."""
     return table.replace_schema_metadata({**table.schema.metadata, _SHAPE: shape})
@@ -112,27 +128,15 @@ def shape_of(table: pa.Table) -> bytes | None:
 
 
 def without_shape(table: pa.Table) -> pa.Table:
-    """The same table, as the server told it."""
+    """The same table, as a result that is no part of others."""
     metadata = {name: value for name, value in (table.schema.metadata or {}).items() if name != _SHAPE}
     return table.replace_schema_metadata(metadata)
 
 
-def told_schema(table: pa.Table) -> Any:
-    """The schema that the server told of a table."""
-    return types_pb2.DataType.FromString(table.schema.metadata[_SCHEMA])
-
-
-def with_told_schema(table: pa.Table, told: Any) -> pa.Table:
-    """The same rows, as if the server had told this schema of them."""
-    return table.replace_schema_metadata({_SCHEMA: told.SerializeToString()})
-
-
 def responses(table: pa.Table, request: Any, server_session: str) -> Iterator[Any]:
     """What the server would answer to a request whose result is known."""
-    metadata = dict(without_shape(table).schema.metadata)
-    told = types_pb2.DataType.FromString(metadata.pop(_SCHEMA))
-    schema = table.schema.with_metadata(metadata or None)
-    yield _response(request, server_session, schema=told)
+    schema = without_schema(table).schema
+    yield _response(request, server_session, schema=schema_of(table))
     batches = [_with_schema(batch, schema) for batch in table.to_batches() if batch.num_rows]
     for batch in batches or [_empty(schema)]:
         data = base_pb2.ExecutePlanResponse.ArrowBatch(row_count=batch.num_rows, data=_stream(batch))

@@ -14,7 +14,20 @@ from typing import Any, Final
 from pyspark.sql import types as kinds
 
 from nectar.dialects.spark.incremental.messages import (
-    DOUBLE, LONG, ONE, Expression, aggregate, bare, call, cast, column, named, number, over, project, with_columns,
+    DOUBLE,
+    LONG,
+    ONE,
+    Expression,
+    aggregate,
+    bare,
+    call,
+    cast,
+    column,
+    named,
+    number,
+    over,
+    project,
+    with_columns,
 )  # fmt: skip
 from nectar.dialects.spark.incremental.row_wise import AGGREGATES, ROW_WISE, why_not_row_wise
 

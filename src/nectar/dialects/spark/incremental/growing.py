@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
@@ -24,7 +24,7 @@ from nectar.dialects.spark.query import Query
 from nectar.dialects.spark.results import shape_of, without_shape
 from nectar.keys.scheme import digest_of
 from nectar.model.entry import Entry
-from nectar.rewrite.choose import wanted
+from nectar.rewrite.consistency import reusable
 from nectar.rewrite.covering import Covering, covered
 from nectar.rewrite.segments import Run
 from nectar.rewrite.states import Piece, are_useless, put_together
@@ -34,66 +34,82 @@ _log: Final = logging.getLogger("nectar.spark")
 rates: Final = LearnedRates("spark")
 
 
-def grow(query: Query, root: Any, server: Server) -> pa.Table | None:
+def grow(query: Query, server: Server) -> pa.Table | None:
     """The result of a query, put together from what is known of parts of its files; None if it has to run as it is."""
+    if not any(query.lookups.values()):
+        return None
     folders = Folders()
+    table: pa.Table | None = None
     try:
-        return _Growing(query, root, server, folders).result()
+        table = _Growing(query, server, folders).result()
     except Exception as error:
         _log.info("what is known of parts of files could not be used: %s", error)
-        return None
     finally:
         folders.close()
+    if table is None:
+        query.made_from.clear()
+        return None
+    known = len(query.made_from)
+    query.part.explain = lambda: f"put together from {known} known part{'s' if known != 1 else ''} and what is new"
+    return table
 
 
 class _Growing:
-    def __init__(self, query: Query, root: Any, server: Server, folders: Folders) -> None:
+    def __init__(self, query: Query, server: Server, folders: Folders) -> None:
         self._query, self._server, self._folders = query, server, folders
-        self._keyed = query.keyed
-        self._plan = Plan.of(root, query.keyed.steps)
-        self._rules = Rules(query.keyed, self._plan, server, query.session.settings.exact_floats)
+        self._keyed, self._program = query.keyed, query.keyed.program
         self._steps: dict[int, list[int]] = {}
         for step, node in enumerate(query.keyed.node_of):
             self._steps.setdefault(node, []).append(step)
+        known = {step: relation for node, (_, relation) in query.known.items() for step in self._steps[node]}
+        self._plan = Plan(query.keyed.steps, known)
+        self._rules = Rules(query.keyed, self._plan, server, folders, query.session.settings.exact_floats)
+        self._apart = query.keyed.apart()
 
     def result(self) -> pa.Table | None:
-        program = self._keyed.program
-        known = self._known()
-        if program.root in known:
-            return known[program.root]
+        known = self._put_together()
+        if self._program.root in known:
+            return known[self._program.root]
         if not known:
             return None
         root = len(self._plan.steps) - 1
-        instead = {step: as_relation(table) for node, table in known.items() for step in self._steps[node]}
-        expected = self._server.empty(self._plan.relations[root])
+        instead = {
+            self._rules.place_of(step): as_relation(table, self._folders)
+            for node, table in known.items()
+            for step in self._steps[node]
+        }
+        expected = self._server.empty(self._plan.relation(root, {}))
         return as_expected(self._server.run(self._plan.relation(root, instead)), expected)
 
-    def _known(self) -> dict[int, pa.Table]:
+    def _put_together(self) -> dict[int, pa.Table]:
         """The largest nodes that can be put together."""
-        program = self._keyed.program
-        allowed = set(wanted(program))
+        allowed = reusable(self._program)
         found: dict[int, pa.Table] = {}
         seen: set[int] = set()
-        pending = [program.root]
+        pending = [self._program.root]
         while pending:
             node = pending.pop()
-            if node in seen:
+            if node in seen or node in self._query.known:
                 continue
             seen.add(node)
-            table = self._advanced(node) if node in allowed else None
+            table = self._advanced(node) if allowed[node] and self._may_be(node) else None
             if table is None:
-                pending.extend(program.nodes[node].inputs)
+                pending.extend(self._program.nodes[node].inputs)
             else:
                 found[node] = table
         return found
 
+    def _may_be(self, node: int) -> bool:
+        """Whether a node was asked for before, and a copy of its rows can take its place."""
+        root, lookups = self._program.root, self._query.lookups
+        places = {self._keyed.node_of[self._rules.place_of(step)] for step in self._steps[node]}
+        return lookups.get(node, lookups.get(root, 0)) > 0 and (node == root or places <= self._apart)
+
     def _advanced(self, node: int) -> pa.Table | None:
         """The result of a node, if it could be put together."""
-        steps = self._steps[node]
-        why_not = "" if node == self._keyed.program.root else self._plan.why_not_replaced(steps)
-        parts = why_not or self._rules.parts_of(node, steps)
+        parts = self._rules.parts_of(node, self._steps[node][0])
         if isinstance(parts, str):
-            _log.debug("%s is computed as a whole: %s", self._keyed.program.nodes[node].text, parts)
+            _log.debug("%s is computed as a whole: %s", self._program.nodes[node].text, parts)
             return None
         work = _Work(self._query, parts, self._server, self._folders)
         table = work.states() if parts.are_states else work.rows()

@@ -13,15 +13,20 @@ from typing import Any, Final, Protocol
 import pyarrow as pa
 
 from nectar.dialects.spark.incremental.aggregates import (
-    LAYOUT, Apart, NotMerged, probe_of, taken_apart, without_name,
+    LAYOUT,
+    Apart,
+    NotMerged,
+    probe_of,
+    taken_apart,
+    without_name,
 )  # fmt: skip
 from nectar.dialects.spark.incremental.messages import renamed
 from nectar.dialects.spark.incremental.plans import Plan
 from nectar.dialects.spark.incremental.row_wise import why_not_row_wise
 from nectar.dialects.spark.incremental.separable import Separation
 from nectar.dialects.spark.incremental.server import NotPutTogether, Server
-from nectar.dialects.spark.incremental.streams import Cut, cut_of
-from nectar.dialects.spark.incremental.tables import as_expected, as_relation, as_state, schema_of, together, written
+from nectar.dialects.spark.incremental.streams import Cut, Folders, cut_of
+from nectar.dialects.spark.incremental.tables import as_expected, as_relation, as_state, together, type_of, written
 from nectar.dialects.spark.keying import Keyed
 from nectar.keys.expansion import joined
 from nectar.keys.scheme import digest_of
@@ -32,13 +37,17 @@ _GUARDED: Final = "a value that is no number is compared with others, which engi
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A step that is computed file by file. schemas: of each read that is cut, by its node, over all files."""
+    """A step that is computed file by file.
+
+    schemas: of each read that is cut, by its node, over all files. folders: for what plans read.
+    """
 
     keyed: Keyed
     plan: Plan
     step: int
     cut: Cut
     schemas: dict[int, str]
+    folders: Folders
 
     @property
     def shape(self) -> bytes:
@@ -119,7 +128,7 @@ class RowParts:
     def merged(self, parts: Sequence[pa.Table], server: Server) -> pa.Table:
         """All rows; the last steps are done once more, if they have to be."""
         rows = together(parts)
-        return self.taken(server.run(self._over(as_relation(rows)))) if self.again else rows
+        return self.taken(server.run(self._over(as_relation(rows, self.stream.folders)))) if self.again else rows
 
     def finished(self, part: pa.Table, server: Server) -> pa.Table:
         """Nothing is left to be done."""
@@ -130,7 +139,7 @@ class RowParts:
         if not self.again:
             return ""
         try:
-            same = server.schema(self._over(as_relation(self.expected))) == schema_of(self.expected)
+            same = server.schema(self._over(as_relation(self.expected, self.stream.folders))) == type_of(self.expected)
         except Exception as error:  # whatever the server says of it: the plan as it was written has no such mistake
             return f"its last steps need more than they give: {error}"
         return "" if same else "its last steps over the parts give other columns"
@@ -173,27 +182,32 @@ class StateParts:
     def merged(self, parts: Sequence[pa.Table], server: Server) -> pa.Table:
         """The state of all rows that these are states of."""
         states = together(parts)
-        merged = as_state(server.run(self.apart.merged_of(as_relation(states))))
+        merged = as_state(server.run(self.apart.merged_of(as_relation(states, self.stream.folders))))
         together([states.slice(0, 0), merged])  # otherwise the next would not be merged with it
         return merged
 
     def finished(self, part: pa.Table, server: Server) -> pa.Table:
         """The aggregates."""
-        result = renamed(self.apart.finished_of(as_relation(part)), self.expected.column_names)
+        result = renamed(self.apart.finished_of(as_relation(part, self.stream.folders)), self.expected.column_names)
         return as_expected(server.run(result), self.expected)
 
 
 class Rules:
     """How the nodes of one query are made from parts."""
 
-    def __init__(self, keyed: Keyed, plan: Plan, server: Server, exact_floats: bool) -> None:
-        self._keyed, self._plan, self._server, self._exact = keyed, plan, server, exact_floats
+    def __init__(self, keyed: Keyed, plan: Plan, server: Server, folders: Folders, exact_floats: bool) -> None:
+        self._keyed, self._plan, self._server, self._folders, self._exact = keyed, plan, server, folders, exact_floats
         self._separation = Separation(keyed, plan)
         self._schemas: dict[int, str] = {}
 
-    def parts_of(self, node: int, steps: Sequence[int]) -> RowParts | StateParts | str:
-        """How a node, which stands at these steps, is made from parts; or why it is computed as a whole."""
-        step = steps[0]
+    def place_of(self, step: int) -> int:
+        """The step whose place the result of a step takes in a plan: steps that order rows are done over it again."""
+        while self._plan.steps[step].kind in ("deduplicate", "limit", "sort"):
+            (step,) = self._plan.steps[step].inputs
+        return step
+
+    def parts_of(self, node: int, step: int) -> RowParts | StateParts | str:
+        """How a node, which stands at a step, is made from parts; or why it is computed as a whole."""
         kind = self._plan.steps[step].kind
         is_root = node == self._keyed.program.root
         grouped = _grouped(self._plan, step)
@@ -223,7 +237,7 @@ class Rules:
         stream = why_not or self._stream(below)
         if isinstance(stream, str):
             return stream
-        parts = RowParts(stream, step, self._server.empty(self._plan.relations[step]), bool(again), are_states)
+        parts = RowParts(stream, step, self._server.empty(self._plan.relation(step, {})), bool(again), are_states)
         return parts.why_not(self._server) or parts
 
     def _states(self, node: int, step: int, keys: Sequence[Any], aggregates: Sequence[Any]) -> StateParts | str:
@@ -233,7 +247,7 @@ class Rules:
         if isinstance(stream, str):
             return stream
         try:
-            probe, calls = probe_of(self._plan.relations[rows], keys, aggregates)
+            probe, calls = probe_of(self._plan.relation(rows, {}), keys, aggregates)
             types = [field.dataType for field in self._server.schema(probe).fields]
             if len(types) != len(keys) + len(calls):
                 return "the engine leaves out what it groups by"
@@ -242,7 +256,7 @@ class Rules:
             return str(reason)
         if self._exact and apart.sums:
             return "sums of floats depend on how files are cut, and exact_floats is set"
-        expected = self._server.empty(self._plan.relations[step])
+        expected = self._server.empty(self._plan.relation(step, {}))
         if expected.num_columns != len(keys) + len(aggregates):
             return "the engine leaves out what it groups by, or gives more"
         return StateParts(stream, node, expected, apart)
@@ -254,13 +268,14 @@ class Rules:
         cut = cut_of(self._keyed, found)
         if cut.count < 2:
             return "it reads one file"
-        return Stream(self._keyed, self._plan, step, cut, {node: self._schema(node, cut) for node in cut.reads.values()})
+        schemas = {node: self._schema(node, cut) for node in cut.reads.values()}
+        return Stream(self._keyed, self._plan, step, cut, schemas, self._folders)
 
     def _schema(self, node: int, cut: Cut) -> str:
         """The schema of a read over all its files."""
         if node not in self._schemas:
             read = next(read for read, its in cut.reads.items() if its == node)
-            self._schemas[node] = written(self._server.schema(self._plan.relations[read]))
+            self._schemas[node] = written(self._server.schema(self._plan.relation(read, {})))
         return self._schemas[node]
 
 

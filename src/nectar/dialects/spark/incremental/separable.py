@@ -6,6 +6,7 @@ over the parts, taken together, are its rows over everything. In which order row
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from pyspark.sql.connect.proto import relations_pb2
@@ -87,7 +88,7 @@ class Separation:
         cut, other = max(sides, key=lambda side: self._likely_to_grow(side[0]))
         if self._differs[self._keyed.node_of[other]]:
             return "it is joined with what two runs may give differently"
-        if self._files(cut) & self._files(frozenset(self._plan.below(other) & self._keyed.reads.keys())):
+        if self._files(cut) & self._files(self._keyed.reads.keys() & set(self._plan.below(other))):
             return "it is joined with the very files that grow"
         return cut
 
@@ -96,5 +97,5 @@ class Separation:
         identities = [identity for read in reads for identity in self._keyed.reads[read][1]]
         return len(identities) > len(reads), sum(identity.size or 0 for identity in identities)
 
-    def _files(self, reads: Separable) -> set[str]:
+    def _files(self, reads: Iterable[int]) -> set[str]:
         return {file for read in reads for file in self._keyed.reads[read][0].files}

@@ -7,18 +7,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.connect.proto import relations_pb2
+import pyarrow.parquet
 from pyspark.sql.connect.types import proto_schema_to_pyspark_data_type
 from pyspark.sql.types import StructType
 
-from nectar.dialects.spark.incremental.messages import Relation
 from nectar.dialects.spark.incremental.server import NotPutTogether
-from nectar.dialects.spark.results import told_schema, with_told_schema
+from nectar.dialects.spark.incremental.streams import Folders
+from nectar.dialects.spark.results import schema_of, with_told_schema, without_schema
+from nectar.dialects.spark.stored import MOST_SENT, local_relation, read_relation
 
 
-def schema_of(table: pa.Table) -> StructType:
+def type_of(table: pa.Table) -> StructType:
     """The schema of a table as Spark knows it."""
-    found: StructType = proto_schema_to_pyspark_data_type(told_schema(table))
+    found: StructType = proto_schema_to_pyspark_data_type(schema_of(table))
     return found
 
 
@@ -33,14 +34,17 @@ def _without_empty_metadata(part: Any) -> Any:
     return [_without_empty_metadata(each) for each in part] if isinstance(part, list) else part
 
 
-def as_relation(table: pa.Table) -> Any:
-    """A relation that gives the rows of a table."""
-    plain = table.replace_schema_metadata(None)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, plain.schema) as writer:
-        writer.write_table(plain)
-    local = relations_pb2.LocalRelation(data=sink.getvalue().to_pybytes(), schema=written(schema_of(table)))
-    return Relation(local_relation=local)
+def as_relation(table: pa.Table, folders: Folders) -> Any:
+    """A relation that gives the rows of a table: the rows themselves, or, if they are many, a file of them."""
+    if table.nbytes > MOST_SENT:
+        path = folders.new() / "rows.parquet"
+        names = [f"c{at}" for at in range(table.num_columns)]  # as `stored` names them
+        pyarrow.parquet.write_table(without_schema(table).rename_columns(names), path, write_statistics=False)
+        return read_relation([str(path)], schema_of(table))
+    relation = local_relation(table)
+    if isinstance(relation, str):
+        raise NotPutTogether(relation)
+    return relation
 
 
 def together(tables: Sequence[pa.Table]) -> pa.Table:
@@ -52,7 +56,7 @@ def together(tables: Sequence[pa.Table]) -> pa.Table:
 
 def as_state(table: pa.Table) -> pa.Table:
     """The same rows in columns that may all be null, and have no metadata: neither is the same for all parts."""
-    told = told_schema(table)
+    told = schema_of(table)
     for field in told.struct.fields:
         field.nullable = True
         field.ClearField("metadata")
@@ -65,7 +69,7 @@ def as_expected(table: pa.Table, expected: pa.Table) -> pa.Table:
 
     Raises NotPutTogether if they have other columns or types.
     """
-    found, wanted = schema_of(table), schema_of(expected)
+    found, wanted = type_of(table), type_of(expected)
     if found.names != wanted.names or table.schema.types != expected.schema.types:
         raise NotPutTogether("parts give other columns than the whole")
     for at, (one, other) in enumerate(zip(found.fields, wanted.fields, strict=True)):

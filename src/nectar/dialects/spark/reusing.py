@@ -1,0 +1,186 @@
+"""Parts of a query from the store: found, put into the plan in place of what they stand for, or computed to be kept.
+
+In: a query with its keys. Out: the same query, its plan reading what is known. Law: the plan gives the same answer; if
+it cannot be made, or the engine does not take it, the query runs as it was given.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import OrderedDict
+from typing import Any, Final
+
+import grpc
+
+from nectar.catalog.handover import Handover
+from nectar.catalog.service import Kept, NotKept
+from nectar.dialects.spark.persisted import is_asked_for
+from nectar.dialects.spark.query import Query
+from nectar.dialects.spark.results import is_whole
+from nectar.dialects.spark.stored import relation_of
+from nectar.dialects.spark.writing import schema_by_engine, write
+from nectar.errors import NectarError
+from nectar.model.entry import Entry
+from nectar.rewrite.choose import choose
+from nectar.rewrite.consistency import reusable
+from nectar.store.read import Result
+
+_log: Final = logging.getLogger("nectar.spark")
+_LEASED: Final = 6 * 3600.0  # seconds that files of a plan are not deleted, unless it ends before
+_EXPECTED: Final = 64 << 20  # bytes for which room is made before an engine writes nobody knows how many
+LEAST_SECONDS: Final = 0.05  # what takes less is not worth a file and a plan of its own
+_REMEMBERED: Final = 4096
+
+_cheap: Final[OrderedDict[bytes, None]] = OrderedDict()  # keys of parts that are not worth keeping
+
+
+def look_up(query: Query) -> None:
+    """What is known of a query is found and opened: the whole of it, or its largest parts."""
+    program = query.keyed.program
+    asked = [] if query.session.settings.refresh else [program.root, *_parts(query)]
+    pairs = [(number, key) for number in asked for key in program.nodes[number].keys]
+    answers = query.catalog.lookup([key for _, key in pairs], [program.nodes[number].program for number, _ in pairs])
+    entries: dict[int, Entry] = {}
+    lookups: dict[int, int] = {}
+    for (number, _), answer in zip(pairs, answers, strict=True):
+        if answer.entry is not None:
+            entries.setdefault(number, answer.entry)
+        lookups[number] = max(lookups.get(number, 0), answer.lookups)
+    query.lookups = lookups
+    while True:
+        query.choice = choose(program, entries, lookups)
+        lost = [number for number in query.choice.hits if not _is_opened(query, number, entries[number])]
+        if not lost:
+            return
+        for number in lost:
+            del entries[number]
+
+
+def _parts(query: Query) -> list[int]:
+    """Nodes that may be looked up besides the root. Files are read where they lie, unless somebody wants a copy."""
+    program = query.keyed.program
+    allowed = reusable(program)
+    return [
+        number
+        for number in sorted(query.keyed.apart() - {program.root}, reverse=True)
+        if allowed[number] and (not program.nodes[number].is_input or is_asked_for(program.nodes[number].program))
+    ]
+
+
+def _is_opened(query: Query, number: int, entry: Entry) -> bool:
+    """Whether the result of a node is at hand now: the whole of the query as a table, a part as a relation."""
+    if number in query.known or query.answer is not None:
+        return True
+    is_root = number == query.keyed.program.root
+    if entry.kind == "parquet":
+        query.leases += query.catalog.lease([entry], _LEASED)
+    try:
+        opened = query.catalog.open(entry)
+        if not isinstance(opened, Result):
+            return False
+        with opened:
+            if is_root and opened.kind == "arrow":
+                table = opened.to_arrow()
+                query.answer = table if is_whole(table) else None
+                return query.answer is not None
+            relation = relation_of(opened)
+    except NectarError as failure:
+        _log.info("%s is computed again: %s", entry.about, failure)
+        return False
+    if isinstance(relation, str):
+        _log.debug("%s is computed again: %s", entry.about, relation)
+        return False
+    query.known[number] = (entry, relation)
+    return True
+
+
+def put_in(query: Query, client: Any) -> bool:
+    """Known parts stand in the plan, and so do those that were worth computing by themselves; whether there are any."""
+    for number in sorted(query.choice.hits):
+        _replace(query, number)
+    for number in _to_be_kept(query):
+        _compute(query, client, number)
+    if query.known:
+        schema_by_engine(client, query.plan)  # what the engine finds wrong with a plan it finds here
+    return bool(query.known)
+
+
+def _to_be_kept(query: Query) -> list[int]:
+    """Parts that are computed by themselves, inputs of others first: those asked for often, or by somebody's word."""
+    program, lookups = query.keyed.program, query.lookups
+    nodes = program.nodes
+    asked = {each for each in query.choice.computed if each in lookups and is_asked_for(nodes[each].program)}
+    often = {each for each in query.choice.keep if nodes[each].key not in _cheap}
+    chosen = (asked | often) - {program.root}
+    # What was never asked for without a larger one need not be kept beside it.
+    with_others = {
+        below
+        for each in chosen
+        for below in program.below(each)
+        if below in often - {each} and lookups[below] <= lookups[each]
+    }
+    return sorted(chosen - with_others | asked - {program.root})
+
+
+def _replace(query: Query, number: int) -> None:
+    """Wherever a node stands in the plan, its result stands now, with the plan id that others name it by."""
+    _, relation = query.known[number]
+    for step in query.keyed.steps_of(number):
+        common = step.message.common
+        plan_id = common.plan_id if common.HasField("plan_id") else None
+        step.message.CopyFrom(relation)
+        if plan_id is not None:
+            step.message.common.plan_id = plan_id
+
+
+def _compute(query: Query, client: Any, number: int) -> None:
+    """A part is computed by itself and kept; unless it fails, or is not worth it, which the query does not notice."""
+    node = query.keyed.program.nodes[number]
+    place = query.catalog.handover(node.key, _EXPECTED)
+    if isinstance(place, NotKept):
+        _log.info("%s is not computed by itself: %s", node.text, place.reason)
+        return
+    try:
+        with place:
+            kept = _written(query, client, number, place)
+    except (grpc.RpcError, NectarError) as error:
+        kept = NotKept(str(error))
+    if isinstance(kept, NotKept):
+        _log.info("%s is not kept: %s", node.text, kept.reason)
+    elif _is_opened(query, number, kept.entry):
+        _replace(query, number)
+
+
+def _written(query: Query, client: Any, number: int, place: Handover) -> Kept | NotKept:
+    """A part that the engine has written is kept, if it comes back as it was, is worth it, and nothing changed."""
+    node = query.keyed.program.nodes[number]
+    seconds = write(client, query.keyed.steps_of(number)[0].message, place)
+    why_not = seconds if isinstance(seconds, str) else _why_not_worth(query, number, seconds, place.path)
+    if isinstance(seconds, str) or why_not:
+        _remember_cheap(node.key)
+        return NotKept(why_not)
+    changed = "; ".join(query.keyed.what_changed(query.session.inputs))
+    return NotKept(changed) if changed else query.keep_part(number, place, seconds)
+
+
+def _why_not_worth(query: Query, number: int, seconds: float, folder: str) -> str:
+    """Why what the engine has written is not worth its bytes; empty if it is, or if somebody wants it kept."""
+    if is_asked_for(query.keyed.program.nodes[number].program):
+        return ""
+    if seconds < LEAST_SECONDS:
+        return "it took too little time to be worth a file"
+    return query.catalog.worth_keeping(seconds, sum(each.stat().st_size for each in os.scandir(folder)))
+
+
+def note_cost(query: Query) -> None:
+    """The query has run: what a part of it takes is no more than that."""
+    if query.part.seconds < LEAST_SECONDS:
+        for number in query.choice.computed:
+            _remember_cheap(query.keyed.program.nodes[number].key)
+
+
+def _remember_cheap(key: bytes) -> None:
+    _cheap[key] = None
+    while len(_cheap) > _REMEMBERED:
+        _cheap.popitem(last=False)

@@ -1,0 +1,121 @@
+"""A result that is kept, as a relation of a plan: the message that stands for it.
+
+In: a result of the store. Out: a relation: a read of its Parquet files, or, where there are few, its rows themselves.
+Law: the relation has the columns of the result, with their names, types, nullability and metadata; where that cannot
+be, there is none, and a reason. Files were there, whole, when the relation was made; whoever runs it holds a lease on
+them. Rows of a relation have no order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.sql.connect.proto import commands_pb2, expressions_pb2, relations_pb2, types_pb2
+from pyspark.sql.connect.types import proto_schema_to_pyspark_data_type
+
+from nectar.dialects.spark.results import is_whole, schema_of, without_schema
+from nectar.quantities import show_size
+from nectar.store.read import Result
+
+SCHEMA: Final = "spark.schema"  # the part of a result in Parquet files that holds what the engine said of its columns
+MOST_SENT: Final = 8 << 20  # bytes of rows that a plan holds; more is read from files, or computed
+# Sail takes a column whose smallest value is its largest for a constant, and files do not count NaN among their values.
+_WITHOUT_STATISTICS: Final = {"statistics_enabled": "none"}
+_SENT: Final = frozenset({
+    "boolean", "byte", "short", "integer", "long", "float", "double", "decimal", "string", "binary", "date",
+    "timestamp", "timestamp_ntz", "array", "map", "struct",
+})  # fmt: skip
+
+
+def relation_of(result: Result, plan_id: int | None = None) -> Any | str:
+    """The relation that a result stands for, with the plan id of what it replaces; or why there is none."""
+    if result.kind == "object":
+        return "it is no table"
+    if result.kind == "parquet":
+        told = types_pb2.DataType.FromString(bytes(result.part(SCHEMA)))
+        return read_relation(result.table_paths, told, plan_id)
+    return local_relation(result.to_arrow(), plan_id)
+
+
+def local_relation(table: pa.Table, plan_id: int | None = None) -> Any | str:
+    """A relation that holds the rows of a recorded result (`results.Recording.table`); or why there is none."""
+    if not is_whole(table):
+        return "it is no result of Spark"
+    if table.nbytes > MOST_SENT:
+        return f"its {show_size(table.nbytes)} are too many to be sent with a plan"
+    told = schema_of(table)
+    unknown = sorted(_kinds_in(told) - _SENT)
+    if unknown:
+        return f"it has a column of the type {unknown[0]}, which may not come back as it was"
+    schema = proto_schema_to_pyspark_data_type(told).json()
+    local = relations_pb2.LocalRelation(data=_stream(without_schema(table)), schema=schema)
+    return _with_plan_id(relations_pb2.Relation(local_relation=local), plan_id)
+
+
+def read_relation(paths: Sequence[str], told: Any, plan_id: int | None = None) -> Any:
+    """A relation that reads Parquet files whose columns were written by `writable`; told: the schema it has to have."""
+    source = relations_pb2.Read.DataSource(format="parquet", paths=paths)
+    read = relations_pb2.Relation(read=relations_pb2.Read(data_source=source))
+    columns = [_column(number, field) for number, field in enumerate(told.struct.fields)]
+    made = relations_pb2.Relation(project=relations_pb2.Project(input=read, expressions=columns))
+    return _with_plan_id(made, plan_id)
+
+
+def writable(relation: Any, told: Any) -> Any:
+    """The same relation, its columns named by position: files take no two columns of one name, nor every name."""
+    names = [_name(number) for number in range(len(told.struct.fields))]
+    return relations_pb2.Relation(to_df=relations_pb2.ToDF(input=relation, column_names=names))
+
+
+def write_command(relation: Any, told: Any, path: str) -> Any:
+    """The command that has a relation written to Parquet files that `read_relation` reads."""
+    write = commands_pb2.WriteOperation(
+        input=writable(relation, told), source="parquet", path=path,
+        mode=commands_pb2.WriteOperation.SAVE_MODE_ERROR_IF_EXISTS, options=_WITHOUT_STATISTICS,
+    )  # fmt: skip
+    return commands_pb2.Command(write_operation=write)
+
+
+def _name(number: int) -> str:
+    return f"c{number}"
+
+
+def _column(number: int, field: Any) -> Any:
+    """A column of a file, under the name and with the metadata that it had."""
+    attribute = expressions_pb2.Expression.UnresolvedAttribute(unparsed_identifier=_name(number))
+    alias = expressions_pb2.Expression.Alias(
+        expr=expressions_pb2.Expression(unresolved_attribute=attribute), name=[field.name]
+    )
+    if field.metadata.strip() not in ("", "{}"):
+        alias.metadata = field.metadata
+    return expressions_pb2.Expression(alias=alias)
+
+
+def _with_plan_id(relation: Any, plan_id: int | None) -> Any:
+    if plan_id is not None:
+        relation.common.plan_id = plan_id
+    return relation
+
+
+def _stream(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def _kinds_in(told: Any) -> set[str]:
+    """The kinds of a type and of everything within it."""
+    kind = str(told.WhichOneof("kind"))
+    inner: Any = getattr(told, kind, None)
+    if kind == "struct":
+        below = [field.data_type for field in inner.fields]
+    elif kind == "array":
+        below = [inner.element_type]
+    elif kind == "map":
+        below = [inner.key_type, inner.value_type]
+    else:
+        below = []
+    return {kind}.union(*map(_kinds_in, below))

@@ -1,0 +1,79 @@
+"""A relation computed by itself: the engine writes its rows to a place of the store, and they pass nobody else.
+
+In: a relation and the client whose engine computes it. Out: Parquet files at a place of the store, or why they are of
+no use. Law: they read back with the schema that the engine told of the relation, down to nullability and metadata; the
+engine itself is asked.
+"""
+
+from __future__ import annotations
+
+import glob
+import time
+from contextlib import suppress
+from typing import Any, Final
+
+import pyarrow.parquet
+from pyspark.sql.connect.types import proto_schema_to_pyspark_data_type
+
+from nectar.catalog.handover import Handover
+from nectar.dialects.spark.stored import SCHEMA, read_relation, write_command
+
+_MAY_BE_NAN: Final = frozenset({"FLOAT", "DOUBLE", "FIXED_LEN_BYTE_ARRAY"})
+
+
+def schema_by_engine(client: Any, relation: Any) -> Any:
+    """The schema that the engine tells of a relation. Raises what the client raises where there is none."""
+    request = client._analyze_plan_request_with_metadata()
+    request.schema.plan.root.CopyFrom(relation)
+    return client._stub.AnalyzePlan(request, metadata=client._builder.metadata()).schema.schema
+
+
+def write(client: Any, relation: Any, place: Handover) -> float | str:
+    """The engine has written the rows of a relation to a place, and they can be read back; how many seconds that took.
+
+    Or why they cannot. Raises grpc.RpcError if the engine could not compute them.
+    """
+    told = schema_by_engine(client, relation)
+    if not told.struct.fields:
+        return "it has no columns"
+    begun = time.perf_counter()
+    _execute(client, write_command(relation, told, place.path))
+    seconds = time.perf_counter() - begun
+    files = glob.glob(f"{glob.escape(place.path)}/*.parquet")
+    if not files:
+        return "the engine wrote no file: it has no rows, or they lie elsewhere"
+    if any(map(_has_statistics, files)):
+        return "the engine could take its columns for constants"
+    if not is_same_schema(schema_by_engine(client, read_relation(files, told)), told):
+        return "its columns would not come back as they were"
+    place.beside[SCHEMA] = told.SerializeToString(deterministic=True)
+    return seconds
+
+
+def is_same_schema(one: Any, other: Any) -> bool:
+    """Whether two schemas say the same: names, types, nullability, metadata; however metadata is written."""
+    return bool(proto_schema_to_pyspark_data_type(one) == proto_schema_to_pyspark_data_type(other))
+
+
+def _has_statistics(path: str) -> bool:
+    """Whether a file tells the smallest and largest numbers of a column that may hold NaN, which is neither."""
+    footer = pyarrow.parquet.read_metadata(path)
+    columns = [
+        footer.row_group(group).column(at) for group in range(footer.num_row_groups) for at in range(footer.num_columns)
+    ]
+    return any(
+        each.physical_type in _MAY_BE_NAN and each.statistics and each.statistics.has_min_max for each in columns
+    )
+
+
+def _execute(client: Any, command: Any) -> None:
+    """A command is carried out, without what a client does for its user."""
+    request = client._execute_plan_request_with_metadata()
+    request.plan.command.CopyFrom(command)
+    call = client._stub.ExecutePlan(request, metadata=client._builder.metadata())
+    try:
+        for _ in call:
+            pass
+    finally:
+        with suppress(Exception):  # after an interrupt the engine need not go on
+            call.cancel()

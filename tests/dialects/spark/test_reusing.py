@@ -1,0 +1,246 @@
+"""Parts of plans: kept when they are asked for often, put in place of what they stand for, and nothing else changes."""
+
+import pytest
+
+pytest.importorskip("pyspark.sql.connect.session", reason="Spark is not installed: make test-sail")
+pytest.importorskip("pysail", reason="Sail is not installed: make test-sail")
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F
+from tests.dialects.spark.conftest import write_day
+from tests.dialects.spark.random_programs import answer
+
+import nectar
+from nectar.dialects.spark import reusing
+
+
+@pytest.fixture(autouse=True)
+def eager(monkeypatch):
+    """Parts are kept however little they took."""
+    monkeypatch.setattr(reusing, "LEAST_SECONDS", 0.0)
+    reusing._cheap.clear()
+
+
+def pages(spark, log):
+    clicks = spark.read.parquet(str(log))
+    return clicks.groupBy("page").agg(F.sum("seconds").alias("total"), F.count("*").alias("n"))
+
+
+def names_reused():
+    return [part.name for part in nectar.last_run().reused]
+
+
+def plainly(frame, home):
+    nectar.disable()
+    try:
+        return answer(frame)
+    finally:
+        nectar.enable(home=home, reserve=0)
+
+
+def asked_for(enabled, frame):
+    """The frame is part of queries often enough to be kept."""
+    for number in range(4):
+        frame.filter(F.lit(number) >= 0).collect()
+        nectar.session.current().settle()
+
+
+def test_a_part_that_is_asked_for_often_is_kept_and_reused(spark, log, enabled, home):
+    part = pages(spark, log)
+    asked_for(enabled, part)
+    kinds = [entry.kind for entry in enabled.catalog.index.entries()]
+    assert kinds.count("parquet") == 1
+    query = part.filter("total > 0").select("page", (F.col("total") / F.col("n")).alias("mean"))
+    found = answer(query)
+    assert nectar.last_run().parts[-1].outcome == "computed"
+    assert any(name.startswith("aggregate of read parquet") for name in names_reused())
+    assert found == plainly(query, home)
+
+
+def test_a_whole_result_is_a_part_of_others(spark, log, enabled, home):
+    part = pages(spark, log)
+    part.collect()
+    enabled.settle()
+    query = part.filter("total > 0")
+    found = answer(query)
+    assert len(names_reused()) == 1
+    assert found == plainly(query, home)
+
+
+def test_another_session_finds_the_part(spark, log, enabled, home, new_session):
+    asked_for(enabled, pages(spark, log))
+    other = new_session()
+    query = pages(other, log).select(F.max("total").alias("most"))
+    found = answer(query)
+    assert len(names_reused()) == 1
+    assert found == plainly(query, home)
+
+
+def test_a_result_over_parts_is_itself_reused(spark, log, enabled):
+    asked_for(enabled, pages(spark, log))
+    query = pages(spark, log).filter("n > 3")
+    first = query.collect()
+    enabled.settle()
+    assert query.collect() == first
+    assert nectar.last_run().parts[-1].outcome == "reused"
+
+
+def test_changed_files_are_read_again(spark, log, enabled, home):
+    part = pages(spark, log)
+    asked_for(enabled, part)
+    write_day(log, 1, times=3)
+    query = part.filter("total > 0")
+    found = answer(query)
+    assert names_reused() == []
+    assert found == plainly(query, home)
+
+
+def test_a_file_that_changes_while_a_part_is_computed_is_noticed(spark, log, enabled, monkeypatch):
+    part = pages(spark, log)
+    for number in range(2):
+        part.filter(F.lit(number) >= 0).collect()
+    plain_write = reusing.write
+
+    def write(*args):
+        try:
+            return plain_write(*args)
+        finally:
+            write_day(log, 1, times=5)
+
+    monkeypatch.setattr(reusing, "write", write)
+    part.filter(F.lit(9) >= 0).collect()
+    enabled.settle()
+    assert [entry.kind for entry in enabled.catalog.index.entries()].count("parquet") == 0
+    assert all(not each.staged for each in enabled.catalog.store.locations())
+
+
+def test_a_part_that_is_gone_is_computed(spark, log, enabled, home):
+    part = pages(spark, log)
+    asked_for(enabled, part)
+    for found in list(enabled.catalog.store.locations()):
+        enabled.catalog.store.delete(found.location)
+    query = part.filter("total > 1")
+    found = answer(query)
+    assert found == plainly(query, home)
+    assert len(found[2]) == 3
+
+
+def test_leases_end_with_the_query(spark, log, enabled):
+    part = pages(spark, log)
+    asked_for(enabled, part)
+    part.filter("total > 1").collect()
+    assert len(names_reused()) == 1
+    enabled.settle()
+    assert enabled.catalog.index.leases() == []
+
+
+def test_a_plan_that_the_engine_does_not_take_runs_as_it_was_given(spark, log, enabled, home, monkeypatch):
+    part = pages(spark, log)
+    asked_for(enabled, part)
+    query = part.filter("total > 1")
+    expected = plainly(query, home)
+
+    def refuse(*_):
+        raise ValueError("no")
+
+    monkeypatch.setattr(reusing, "schema_by_engine", refuse)
+    assert answer(query) == expected
+    assert names_reused() == []
+
+
+# attacks
+
+
+def attack(enabled, home, frames, make):
+    """Frames are kept; a query made of them gives the same with and without Nectar; what was reused."""
+    for frame in frames:
+        asked_for(enabled, frame)
+    query = make(*frames)
+    expected = plainly(query, home)
+    assert answer(query) == expected
+    return names_reused()
+
+
+def test_columns_of_a_certain_frame(spark, log, enabled, home):
+    part = pages(spark, log)
+    other = part.filter("n > 1").groupBy("page").agg(F.max("total").alias("total"))
+    attack(enabled, home, [part, other], lambda a, b: a.join(b, a.page == b.page).select(a.page, b.total, a.total))
+
+
+def test_a_column_of_a_frame_below_the_part(spark, log, enabled, home):
+    inner = spark.read.parquet(str(log)).groupBy("page", "day").agg(F.sum("seconds").alias("total"))
+    attack(enabled, home, [inner.distinct()], lambda a: a.select(inner.page, "total"))
+
+
+def test_a_sort_by_a_column_that_is_hidden_in_the_part(spark, log, enabled, home):
+    few = pages(spark, log).select("page").distinct()
+    attack(enabled, home, [few], lambda a: a.orderBy("page"))
+    hiding = pages(spark, log).withColumn("total", -F.col("total")).select("page")
+    hiding.collect()
+    enabled.settle()
+    query = hiding.orderBy("total")
+    nectar.disable()
+    expected = query.collect()
+    nectar.enable(home=home, reserve=0)
+    assert query.collect() == expected
+    assert names_reused() == []
+
+
+def test_qualifiers_above_an_alias_that_is_also_a_column(spark, log, enabled, home):
+    part = pages(spark, log).select(F.struct(F.lit(7).alias("total")).alias("a"), "total", "page").distinct().alias("a")
+    attack(enabled, home, [part], lambda a: a.select("a.total"))
+
+
+def test_the_order_of_sorted_rows(spark, log, enabled, home):
+    ordered = spark.read.parquet(str(log)).groupBy("seconds").count().orderBy(F.desc("seconds"))
+    asked_for(enabled, ordered)
+    query = ordered.limit(5)
+    nectar.disable()
+    plain = query.collect()
+    nectar.enable(home=home, reserve=0)
+    assert query.collect() == plain
+    assert ordered.filter("seconds > 3").collect() == ordered.filter("seconds > 3").collect()
+    assert [row.seconds for row in ordered.select("seconds").collect()] == sorted(
+        (row.seconds for row in ordered.collect()), reverse=True
+    )
+
+
+def test_functions_that_see_partitions(spark, log, enabled, home):
+    part = pages(spark, log)
+    asked_for(enabled, part)
+
+    def sizes(frames):
+        import pandas as pd
+
+        yield pd.DataFrame({"n": [sum(len(frame) for frame in frames)]})
+
+    part.mapInPandas(sizes, "n long").collect()
+    assert names_reused() == []
+    for above in (
+        part.sample(0.5, 3), part.select(F.rand(3)), part.select(F.monotonically_increasing_id()),
+        part.select(F.spark_partition_id()),
+    ):  # fmt: skip
+        above.collect()
+        assert names_reused() == []
+
+
+def test_windows_and_functions_are_parts(spark, log, enabled, home):
+    clicks = spark.read.parquet(str(log))
+    ranked = clicks.withColumn("rank", F.row_number().over(Window.partitionBy("page").orderBy("seconds", "day")))
+    names = attack(enabled, home, [ranked], lambda a: a.filter("rank <= 2").groupBy("page").agg(F.sum("seconds")))
+    assert len(names) == 1
+
+
+def test_duplicate_names_and_nullability(spark, log, enabled, home):
+    left, right = pages(spark, log), pages(spark, log).withColumn("one", F.lit(1))
+    both = left.join(right, left.page == right.page)
+    names = attack(enabled, home, [both], lambda a: a.select(F.count("*").alias("n"), F.min("one").alias("one")))
+    assert len(names) == 1
+
+
+def test_a_fickle_part_in_two_places_is_not_answered_from_two_runs(spark, log, enabled, home):
+    some = spark.read.parquet(str(log)).groupBy("seconds").count().limit(5)
+    asked_for(enabled, some)
+    query = some.select("seconds").intersect(some.filter("seconds >= 0").select("seconds"))
+    for _ in range(3):
+        assert query.count() <= 5

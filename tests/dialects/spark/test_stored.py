@@ -1,0 +1,164 @@
+"""Results as relations: rows, names, types, nullability and metadata are those of the result."""
+
+import datetime
+from decimal import Decimal
+
+import pytest
+
+pytest.importorskip("pyspark.sql.connect.session", reason="Spark is not installed: make test-sail")
+pytest.importorskip("pysail", reason="Sail is not installed: make test-sail")
+
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+from pyspark.sql.connect.dataframe import DataFrame
+from pyspark.sql.connect.plan import LogicalPlan
+
+import nectar
+from nectar.catalog.service import Kept
+from nectar.dialects.spark.stored import MOST_SENT, relation_of
+from nectar.dialects.spark.writing import is_same_schema, schema_by_engine, write
+
+KEY = bytes(range(32))
+SCHEMA = T.StructType(
+    [
+        T.StructField("flag", T.BooleanType(), False),
+        T.StructField("byte", T.ByteType()),
+        T.StructField("short", T.ShortType()),
+        T.StructField("int", T.IntegerType()),
+        T.StructField("long", T.LongType(), False),
+        T.StructField("float", T.FloatType()),
+        T.StructField("double", T.DoubleType()),
+        T.StructField("decimal", T.DecimalType(12, 2)),
+        T.StructField("text", T.StringType()),
+        T.StructField("binary", T.BinaryType()),
+        T.StructField("date", T.DateType()),
+        T.StructField("stamp", T.TimestampType()),
+        T.StructField("ntz", T.TimestampNTZType()),
+        T.StructField("list", T.ArrayType(T.LongType(), False)),
+        T.StructField("map", T.MapType(T.StringType(), T.LongType(), False)),
+        T.StructField(
+            "struct", T.StructType([T.StructField("x", T.LongType(), False), T.StructField("y", T.StringType())])
+        ),
+    ]
+)
+ROWS = [
+    (True, 1, 2, 3, 4, 0.5, float("nan"), Decimal("1.25"), "a", b"\x00", datetime.date(1582, 1, 1),
+     datetime.datetime(2024, 2, 29, 23, 59, 59, 999999), datetime.datetime(1900, 1, 1), [1, 2], {"k": 1}, (1, "y")),
+    (False, None, None, None, -4, -0.0, float("inf"), None, "", None, None, None, None, [], {}, (2, None)),
+]  # fmt: skip
+
+
+def relation_from(spark, frame):
+    return frame._plan.plan(spark.client)
+
+
+class Given(LogicalPlan):
+    """A plan that is a relation."""
+
+    def __init__(self, relation):
+        super().__init__(None)
+        self.relation = relation
+
+    def plan(self, session):
+        return self.relation
+
+
+def frame_of(spark, relation):
+    return DataFrame(Given(relation), spark)
+
+
+def written(spark, frame):
+    """The entry of a frame that the engine has written, or why it is none."""
+    catalog = nectar.session.current().catalog
+    with catalog.handover(KEY, 1000) as place:
+        seconds = write(spark.client, relation_from(spark, frame), place)
+        if isinstance(seconds, str):
+            return seconds
+        kept = catalog.keep(KEY, KEY, place, table=True, seconds=seconds)
+    assert isinstance(kept, Kept)
+    return kept.entry
+
+
+def recorded(spark, frame, enabled):
+    """The entry of a frame whose rows passed the client."""
+    frame.collect()
+    part = nectar.last_run().parts[-1]
+    enabled.settle()
+    key = bytes.fromhex(part.key)
+    return enabled.catalog.index.lookup([key])[key]
+
+
+def relation_for(enabled, entry):
+    with enabled.catalog.open(entry) as result:
+        relation = relation_of(result, 4711)
+    assert not isinstance(relation, str), relation
+    assert relation.common.plan_id == 4711
+    return relation
+
+
+def rows(frame):
+    return sorted(map(repr, frame.collect()))
+
+
+def same(spark, enabled, frame, entry):
+    relation = relation_for(enabled, entry)
+    told = schema_by_engine(spark.client, relation_from(spark, frame))
+    assert is_same_schema(schema_by_engine(spark.client, relation), told)
+    nectar.disable()
+    plain, read = rows(frame), rows(frame_of(spark, relation))
+    assert read == plain
+    return plain
+
+
+@pytest.mark.parametrize("way", [written, recorded])
+def test_every_type_comes_back(spark, enabled, way):
+    frame = spark.createDataFrame(ROWS, SCHEMA)
+    entry = way(spark, frame) if way is written else way(spark, frame, enabled)
+    assert not isinstance(entry, str), entry
+    assert same(spark, enabled, frame, entry)
+
+
+@pytest.mark.parametrize("way", [written, recorded])
+def test_columns_of_one_name_come_back(spark, enabled, way):
+    frame = spark.range(5, numPartitions=1).select(
+        "id", F.col("id").alias("id"), F.lit(1).alias("ID"), F.lit(2).alias("a b,c;{}="), F.lit(3).alias("x.y")
+    )
+    entry = way(spark, frame) if way is written else way(spark, frame, enabled)
+    assert not isinstance(entry, str), entry
+    assert same(spark, enabled, frame, entry)
+
+
+@pytest.mark.parametrize("way", [written, recorded])
+def test_metadata_comes_back_or_it_is_refused(spark, enabled, way):
+    frame = spark.range(5).select(F.col("id").alias("n", metadata={"unit": "s"}))
+    entry = way(spark, frame) if way is written else way(spark, frame, enabled)
+    assert same(spark, enabled, frame, entry)
+
+
+def test_an_empty_result_is_not_kept(spark, enabled):
+    assert "no file" in written(spark, spark.range(5).filter("id > 9"))
+    assert enabled.catalog.usage().total == 0
+    assert list(enabled.catalog.store.locations()) == []
+
+
+@pytest.mark.parametrize("way", [written, recorded])
+def test_values_that_look_constant_in_statistics(spark, enabled, way):
+    """Sail reads them wrongly from files with statistics."""
+    nan = float("nan")
+    frame = spark.createDataFrame([(1, nan, 0.0), (2, 7.0, -0.0), (3, 7.0, 0.0)], "k long, x double, z double")
+    frame = frame.filter("k > 0").repartition(1)
+    entry = way(spark, frame) if way is written else way(spark, frame, enabled)
+    assert sum("nan" in row for row in same(spark, enabled, frame, entry)) == 1
+    relation = relation_for(enabled, entry)
+    assert frame_of(spark, relation).filter("x > 100").count() == frame.filter("x > 100").count() == 1
+
+
+def test_a_result_without_columns_is_refused(spark, enabled):
+    assert written(spark, spark.range(5).select()) == "it has no columns"
+
+
+def test_rows_that_are_too_many_are_not_sent(spark, enabled):
+    frame = spark.range(MOST_SENT // 8 + 1000).withColumn("x", F.col("id") + 1)
+    entry = recorded(spark, frame, enabled)
+    with enabled.catalog.open(entry) as result:
+        assert "too many" in relation_of(result)
