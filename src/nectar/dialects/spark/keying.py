@@ -30,8 +30,9 @@ _UNSEEN: Final = "its files were not looked at, since another part is refused"
 class Keyed:
     """A program and what its keys stand for.
 
-    steps: the relations of the plan, inputs first. node_of: for each of them the number of its node. reads: those that
-    read files, with the identities of the files. frame: the engine and the settings that all keys stand for.
+    steps: the relations of the plan, inputs first. node_of, contents: for each of them the number of its node, and what
+    its keys say that it does. reads: those that read files, with the identities of the files. frame: the engine and the
+    settings that all keys stand for.
     """
 
     program: Program
@@ -40,6 +41,7 @@ class Keyed:
     functions: tuple[Pickled, ...]
     steps: tuple[Step, ...] = ()
     node_of: tuple[int, ...] = ()
+    contents: tuple[bytes, ...] = ()
     reads: Mapping[int, tuple[Source, tuple[Identity, ...]]] = field(default_factory=dict)
     frame: bytes = b""
 
@@ -49,7 +51,7 @@ class Keyed:
         return self.program.nodes[self.program.root]
 
     def key_over(self, step: int, reads: Mapping[int, bytes], which: int) -> bytes:
-        """The key that a step would have if these reads had other keys. which: 0 for the best names, -1 for the last."""
+        """The key of a step if these reads had other keys. which: 0 for the best names of files, -1 for the last."""
         keys: list[bytes] = []
         changed: set[int] = set()
         for at in range(step + 1):
@@ -59,7 +61,8 @@ class Keyed:
             elif changed.isdisjoint(self.steps[at].inputs):
                 keys.append(self.program.nodes[self.node_of[at]].keys[which])
             else:
-                keys.append(key_of_step(self.frame, self.steps[at], [keys[below] for below in self.steps[at].inputs]))
+                below = [keys[each] for each in self.steps[at].inputs]
+                keys.append(key_of_step(self.frame, self.contents[at], below))
                 changed.add(at)
         return keys[step]
 
@@ -87,9 +90,9 @@ def keyed(root: object, circumstances: bytes, inputs: Inputs, registered: Collec
     return _Keying(steps_of(root), circumstances, inputs, registered).run()
 
 
-def key_of_step(frame: bytes, step: Step, below: Sequence[bytes]) -> bytes:
-    """The key of a relation over others, by their keys."""
-    return digest_of(frame + joined("key", step.content, *below))
+def key_of_step(frame: bytes, content: bytes, below: Sequence[bytes]) -> bytes:
+    """The key of a relation over others, by what it does and by their keys."""
+    return digest_of(frame + joined("key", content, *below))
 
 
 def key_of_read(frame: bytes, source: Source, names: Sequence[bytes]) -> bytes:
@@ -104,6 +107,7 @@ class _Keying:
         self._steps, self._frame, self._inputs, self._registered = steps, circumstances, inputs, registered
         self._nodes: list[Node] = []
         self._node_of: list[int] = []
+        self._contents: list[bytes] = []  # of each step, as its keys have it
         self._by_key: dict[tuple[bytes, ...], int] = {}
         self._sources: list[Source] = []
         self._identities: list[Identity] = []
@@ -115,10 +119,11 @@ class _Keying:
             # Where something is refused anyway, nothing is reused so far, and no file is looked at.
             node = self._read(step, look=not refused) if step.read is not None else self._relation(step)
             self._node_of.append(self._added(node))
+            self._contents.append(step.content)
         functions = tuple(function for step in self._steps for function in step.functions)
         return Keyed(
             Program(tuple(self._nodes)), tuple(self._sources), tuple(self._identities), functions, tuple(self._steps),
-            tuple(self._node_of), self._reads, self._frame,
+            tuple(self._node_of), tuple(self._contents), self._reads, self._frame,
         )  # fmt: skip
 
     def _added(self, node: Node) -> int:
@@ -134,7 +139,7 @@ class _Keying:
         below = tuple(self._node_of[number] for number in step.inputs)
         nodes = [self._nodes[number] for number in below]
         program = digest_of(self._frame + joined("program", step.content, *(node.program for node in nodes)))
-        best, last = (key_of_step(self._frame, step, [node.keys[which] for node in nodes]) for which in (0, -1))
+        best, last = (key_of_step(self._frame, step.content, [node.keys[which] for node in nodes]) for which in (0, -1))
         below_refused = sorted((node.refusal for node in nodes if node.refusal), key=lambda reason: reason == _UNSEEN)
         refusal = self._refusal(step) or next(iter(below_refused), "")
         order = RELATIONS.get(step.kind, ROW_WISE)

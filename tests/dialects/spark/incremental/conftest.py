@@ -25,8 +25,10 @@ def folder(tmp_path):
 @pytest.fixture
 def sent(monkeypatch):
     """For each plan that Nectar has sent on its own, the names of the files it could read."""
+    from nectar.dialects.spark.incremental import growing
     from nectar.dialects.spark.incremental.server import Server
 
+    monkeypatch.setattr(growing, "LEAST_SECONDS", 0.0)
     seen, before = [], Server.run
 
     def run(self, relation):
@@ -99,7 +101,13 @@ def _is_number(*values):
 
 
 def _row(row):
-    return tuple(tuple(value) if isinstance(value, list) else repr(value) if value != value else value for value in row.values())
+    return tuple(map(_value, row.values()))
+
+
+def _value(value):
+    if isinstance(value, list):
+        return tuple(value)
+    return repr(value) if value != value else value
 
 
 def _order(row):

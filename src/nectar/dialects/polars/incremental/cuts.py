@@ -115,7 +115,7 @@ class Cut:
         return self.extents_of(self.scans[0], start, end)
 
     def ends_of(self, start: int, end: int) -> tuple[tuple[bytes, ...], tuple[bytes, ...], int]:
-        """The names of the first extent of the leading stream in a run of parts, of the last, and how many there are."""
+        """Names of the first extent of the leading stream in a run of parts, of the last, and how many there are."""
         extents = self.leading(start, end)
         return extents[0].identity.names, extents[-1].identity.names, len(extents)
 

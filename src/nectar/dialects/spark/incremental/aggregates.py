@@ -205,7 +205,11 @@ def _refused(one: Any, kind: kinds.DataType) -> NotMerged:
 
 def _summed(apart: Apart, made: Any, kind: Any = None) -> Any:
     """A state that is merged by adding; sums of decimals become wider, and are made what they were."""
-    return apart.state(made, lambda state: call("sum", state) if kind is None else cast(call("sum", state), kind), "sum")
+
+    def merge(state: Any) -> Any:
+        return call("sum", state) if kind is None else cast(call("sum", state), kind)
+
+    return apart.state(made, merge, "sum")
 
 
 def _count(apart: Apart, one: Any, kind: kinds.DataType) -> Any:

@@ -15,11 +15,11 @@ import pyarrow as pa
 
 from nectar.catalog.rates import LearnedRates
 from nectar.catalog.service import Kept
-from nectar.dialects.spark.incremental.parts import Parts, Rules
+from nectar.dialects.spark.incremental.parts import Parts, RowParts, Rules
 from nectar.dialects.spark.incremental.plans import Plan
 from nectar.dialects.spark.incremental.server import NotPutTogether, Server
 from nectar.dialects.spark.incremental.streams import Folders
-from nectar.dialects.spark.incremental.tables import as_expected, as_relation
+from nectar.dialects.spark.incremental.tables import as_expected
 from nectar.dialects.spark.query import Query
 from nectar.dialects.spark.results import shape_of, without_shape
 from nectar.keys.scheme import digest_of
@@ -32,11 +32,12 @@ from nectar.store.read import Result
 
 _log: Final = logging.getLogger("nectar.spark")
 rates: Final = LearnedRates("spark")
+LEAST_SECONDS = 0.05  # what takes less is computed as it is: a part takes a plan of its own
 
 
 def grow(query: Query, server: Server) -> pa.Table | None:
     """The result of a query, put together from what is known of parts of its files; None if it has to run as it is."""
-    if not any(query.lookups.values()):
+    if not any(query.lookups.values()) or _is_cheap(query):
         return None
     folders = Folders()
     table: pa.Table | None = None
@@ -54,6 +55,13 @@ def grow(query: Query, server: Server) -> pa.Table | None:
     return table
 
 
+def _is_cheap(query: Query) -> bool:
+    """Whether the program took so little time when it last ran that asking for parts would take longer."""
+    program = query.keyed.root.program
+    past = query.catalog.inquire([program])[program]
+    return bool(past) and max(past, key=lambda entry: entry.created).seconds < LEAST_SECONDS
+
+
 class _Growing:
     def __init__(self, query: Query, server: Server, folders: Folders) -> None:
         self._query, self._server, self._folders = query, server, folders
@@ -67,24 +75,26 @@ class _Growing:
         self._apart = query.keyed.apart()
 
     def result(self) -> pa.Table | None:
-        known = self._put_together()
-        if self._program.root in known:
-            return known[self._program.root]
-        if not known:
+        """The result of the query; None if nothing of it could be put together."""
+        found = self._put_together()
+        if not found:
             return None
+        parts, table = found.get(self._program.root, (None, None))
+        if isinstance(parts, RowParts):
+            return table
         root = len(self._plan.steps) - 1
         instead = {
-            self._rules.place_of(step): as_relation(table, self._folders)
-            for node, table in known.items()
+            self._rules.place_of(step): parts.finished(table)
+            for node, (parts, table) in found.items()
             for step in self._steps[node]
         }
         expected = self._server.empty(self._plan.relation(root, {}))
         return as_expected(self._server.run(self._plan.relation(root, instead)), expected)
 
-    def _put_together(self) -> dict[int, pa.Table]:
-        """The largest nodes that can be put together."""
+    def _put_together(self) -> dict[int, tuple[Parts, pa.Table]]:
+        """The largest nodes that can be put together: how, and the part of everything."""
         allowed = reusable(self._program)
-        found: dict[int, pa.Table] = {}
+        found: dict[int, tuple[Parts, pa.Table]] = {}
         seen: set[int] = set()
         pending = [self._program.root]
         while pending:
@@ -92,11 +102,11 @@ class _Growing:
             if node in seen or node in self._query.known:
                 continue
             seen.add(node)
-            table = self._advanced(node) if allowed[node] and self._may_be(node) else None
-            if table is None:
+            whole = self._advanced(node) if allowed[node] and self._may_be(node) else None
+            if whole is None:
                 pending.extend(self._program.nodes[node].inputs)
             else:
-                found[node] = table
+                found[node] = whole
         return found
 
     def _may_be(self, node: int) -> bool:
@@ -105,17 +115,18 @@ class _Growing:
         places = {self._keyed.node_of[self._rules.place_of(step)] for step in self._steps[node]}
         return lookups.get(node, lookups.get(root, 0)) > 0 and (node == root or places <= self._apart)
 
-    def _advanced(self, node: int) -> pa.Table | None:
-        """The result of a node, if it could be put together."""
+    def _advanced(self, node: int) -> tuple[Parts, pa.Table] | None:
+        """How a node is put together, and the part of everything; None if it is not."""
         parts = self._rules.parts_of(node, self._steps[node][0])
         if isinstance(parts, str):
             _log.debug("%s is computed as a whole: %s", self._program.nodes[node].text, parts)
             return None
         work = _Work(self._query, parts, self._server, self._folders)
         table = work.states() if parts.are_states else work.rows()
-        if table is not None:
-            self._query.made_from += work.used
-        return table
+        if table is None:
+            return None
+        self._query.made_from += work.used
+        return parts, table
 
 
 class _Work:
@@ -132,16 +143,15 @@ class _Work:
         return covered(0, self._cut.count, self._cut, self._entries, parts.key, known, states=parts.are_states)
 
     def states(self) -> pa.Table | None:
-        """The result made of states, which are kept; None if it is better computed as a whole."""
+        """The state of everything, made of others; all are kept. None if the whole is better computed."""
         covering = self._covering()
         if not covering.is_worth_it or are_useless(self._cut, covering, self._entries):
             return None
         done = put_together(self._cut, covering, self._entries, self)
-        table = self._parts.finished(done.whole.frame, self._server)
         for piece in [*done.new, *done.merged]:
             _keep_state(self._query, self._parts, piece)
         self._query.session.keeper.submit(lambda: rates.remember(self._query.catalog))
-        return table
+        return done.whole.frame
 
     def rows(self) -> pa.Table | None:
         """The result made of rows; None if nothing of it is known. It is found again as part of a larger one."""
@@ -154,7 +164,7 @@ class _Work:
             self.read(piece.what) if isinstance(piece, Run) else self.computed(piece.start, piece.end).frame
             for piece in covering.pieces
         ]
-        return self._parts.finished(self._parts.merged(tables, self._server), self._server)
+        return self._parts.merged(tables, self._server)
 
     @property
     def _shape(self) -> bytes:
@@ -197,8 +207,8 @@ def _keep_state(query: Query, parts: Parts, piece: Piece[pa.Table]) -> None:
     count = piece.end - piece.start
     what = f"state of {query.part.name}, {count} file{'s' if count > 1 else ''}"
     cut, key = parts.stream.cut, parts.key(piece.start, piece.end)
-    others = {identity.url for identity in query.keyed.identities} - {each.url for each in cut.identities_of(0, cut.count)}
-    read = [*cut.identities_of(piece.start, piece.end), *(one for one in query.keyed.identities if one.url in others)]
+    grown = {identity.url for identity in cut.identities_of(0, cut.count)}
+    beside = [identity for identity in query.keyed.identities if identity.url not in grown]
 
     def write() -> None:
         if query.catalog.worth_keeping(piece.seconds, piece.frame.nbytes):
@@ -206,8 +216,9 @@ def _keep_state(query: Query, parts: Parts, piece: Piece[pa.Table]) -> None:
         if query.keyed.what_changed(query.session.inputs):
             return
         kept = query.catalog.keep(
-            key, parts.program, piece.frame, table=True, seconds=piece.seconds, spans=cut.spans_of(piece.start, piece.end),
-            about=what, made=query.began, sources=lambda: query.sources_of(read),
+            key, parts.program, piece.frame, table=True, seconds=piece.seconds, about=what, made=query.began,
+            spans=cut.spans_of(piece.start, piece.end),
+            sources=lambda: query.sources_of([*cut.identities_of(piece.start, piece.end), *beside]),
         )  # fmt: skip
         if isinstance(kept, Kept):
             query.catalog.supersede(piece.supersedes)

@@ -86,15 +86,15 @@ class Parts(Protocol):
     def merged(self, parts: Sequence[pa.Table], server: Server) -> pa.Table:
         """One part made of several."""
 
-    def finished(self, part: pa.Table, server: Server) -> pa.Table:
-        """The result, of the part of everything."""
+    def finished(self, part: pa.Table) -> Any:
+        """The relation that gives the result, of the part of everything."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowParts:
     """Rows, which are results of the same program over some of the files.
 
-    step: the last one. expected: the result without its rows. again: whether it is a step that is done once more over the
+    step: the last one. expected: the result without its rows. again: whether the last steps are done once more over the
     rows of the parts, such as a sort. are_states: they are kept for themselves, and not only as a result.
     """
 
@@ -130,9 +130,9 @@ class RowParts:
         rows = together(parts)
         return self.taken(server.run(self._over(as_relation(rows, self.stream.folders)))) if self.again else rows
 
-    def finished(self, part: pa.Table, server: Server) -> pa.Table:
-        """Nothing is left to be done."""
-        return part
+    def finished(self, part: pa.Table) -> Any:
+        """The rows; the last steps are done once more over them, if they have to be."""
+        return as_relation(part, self.stream.folders)
 
     def why_not(self, server: Server) -> str:
         """Why the last steps cannot be done over what they give; empty if they can."""
@@ -150,11 +150,11 @@ class RowParts:
 
 @dataclass(frozen=True, slots=True)
 class StateParts:
-    """Aggregates. node: whose. expected: the result without its rows."""
+    """Aggregates. node: whose. names: the columns of the result."""
 
     stream: Stream
     node: int
-    expected: pa.Table
+    names: tuple[str, ...]
     apart: Apart
     are_states: bool = True
 
@@ -186,10 +186,9 @@ class StateParts:
         together([states.slice(0, 0), merged])  # otherwise the next would not be merged with it
         return merged
 
-    def finished(self, part: pa.Table, server: Server) -> pa.Table:
+    def finished(self, part: pa.Table) -> Any:
         """The aggregates."""
-        result = renamed(self.apart.finished_of(as_relation(part, self.stream.folders)), self.expected.column_names)
-        return as_expected(server.run(result), self.expected)
+        return renamed(self.apart.finished_of(as_relation(part, self.stream.folders)), self.names)
 
 
 class Rules:
@@ -256,10 +255,10 @@ class Rules:
             return str(reason)
         if self._exact and apart.sums:
             return "sums of floats depend on how files are cut, and exact_floats is set"
-        expected = self._server.empty(self._plan.relation(step, {}))
-        if expected.num_columns != len(keys) + len(aggregates):
+        names = tuple(self._server.schema(self._plan.relation(step, {})).names)
+        if len(names) != len(keys) + len(aggregates):
             return "the engine leaves out what it groups by, or gives more"
-        return StateParts(stream, node, expected, apart)
+        return StateParts(stream, node, names, apart)
 
     def _stream(self, step: int) -> Stream | str:
         found = self._separation.of(step)

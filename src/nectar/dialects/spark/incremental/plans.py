@@ -28,7 +28,7 @@ class Plan:
         return getattr(relation, relation.WhichOneof("rel_type"))
 
     def relation(self, number: int, instead: Mapping[int, Any]) -> Any:
-        """A relation, in which others stand in the place of some below it, or of itself; they take over the plan ids."""
+        """A relation in which others stand in the place of some below it, or of itself; they take over the plan ids."""
         placed = {**self.known, **instead}
         made = Relation()
         made.CopyFrom(self.steps[number].message)
