@@ -343,6 +343,22 @@ def test_rows_of_csv_whose_types_change(compared, folder):
     grown(compared, folder, program, written=written, then=(3, 4, 5, 6, 7, 8))
 
 
+def test_columns_of_csv_in_another_order(compared, folder):
+    program = counted(lambda read: read.csv(str(folder), header=True))
+    texts = {6: "v,k\n7,a\n", 8: "k,v,w\nb,8,9\n"}
+    written = lines(lambda day: texts.get(day, f"k,v\na,{day}\nb,{day + 1}\n"))
+    grown(compared, folder, program, written=written, then=range(3, 11))
+
+
+@pytest.mark.parametrize("mode", ["PERMISSIVE", "DROPMALFORMED", "FAILFAST"])
+def test_broken_lines(compared, folder, mode):
+    options = {"mode": mode, "columnNameOfCorruptRecord": "broken"}
+    program = counted(lambda read: read.options(**options).json(str(folder), schema="k string, v int, broken string"))
+    texts = {5: '{"k": "a", "v": 1\n{"k": "b"}\n'}
+    written = lines(lambda day: texts.get(day, f'{{"k": "a", "v": {day}}}\n'))
+    grown(compared, folder, program, written=written, then=range(3, 8))
+
+
 def test_types_and_columns_of_json_change_with_a_later_file(compared, folder):
     program = counted(lambda read: read.json(str(folder)))
     texts = {6: '{"k": "a", "v": 7.5}\n', 7: '{"k": "b", "v": 1, "w": "new"}\n', 8: '{"k": "b", "v": "word"}\n'}
@@ -439,7 +455,128 @@ def test_exact_floats(plain, enabled, spark, sent, folder, home):
     assert ["day-8.parquet"] in sent
 
 
+def test_keys_that_are_times(compared, spark, plain, folder):
+    zones = "Asia/Tokyo", "America/New_York"
+    start = datetime.datetime(2024, 3, 10, 1, tzinfo=datetime.UTC)
+    more = {
+        "at": lambda n: start + datetime.timedelta(minutes=31 * (n % 200)),
+        "there": lambda n: datetime.datetime(1900, 1, 1) + datetime.timedelta(microseconds=n % 9),
+    }
+    for zone in zones:
+        for path in folder.iterdir():
+            path.unlink()
+        for each in (spark, plain):
+            each.conf.set("spark.sql.session.timeZone", zone)
+
+        def program(session):
+            keys = F.date_trunc("hour", "at").alias("hour"), F.hour("at").alias("h"), F.col("there")
+            made = clicks(session, folder).groupBy(*keys).agg(F.max("at").alias("last"), F.hour(F.min("at")).alias("b"))
+            return made.withColumn("c", F.hour("last")).withColumn("d", F.date_format("hour", "yyyy-MM-dd HH"))
+
+        read = grown(compared, folder, program, written=lambda folder, day: write(folder, day, 200, **more))
+        assert read[1:] == [["day-4.parquet"], ["day-5.parquet"]]
+
+
+def test_keys_that_are_bytes_or_nothing(compared, folder):
+    odd = [b"", b"\x00\xff", None, b"a"]
+    program = lambda spark: clicks(spark, folder).groupBy("b", F.lit(None).cast("int").alias("none")).count()  # noqa: E731
+    read = grown(compared, folder, program, written=lambda folder, day: write(folder, day, b=lambda n: odd[n % 4]))
+    assert all(files is None or files[0] in ("day-1.parquet", "day-4.parquet", "day-5.parquet") for files in read)
+
+
+def test_averages_of_decimals_are_computed_as_a_whole(compared, folder):
+    assert grown(compared, folder, lambda spark: clicks(spark, folder).agg(F.avg("d"))) == [None] * 3
+
+
+# actions
+
+
+ACTIONS = {
+    "show": lambda df: df.show(),
+    "show a few": lambda df: df.orderBy("page").show(2, truncate=False),
+    "count": lambda df: df.count(),
+    "collect": lambda df: sorted(map(repr, df.collect())),
+    "sorted": lambda df: df.orderBy("s", "page").collect(),
+    "toPandas": lambda df: df.orderBy("page").toPandas().to_dict(),
+    "first": lambda df: df.orderBy("page").first(),
+    "take": lambda df: df.orderBy(F.desc("page")).take(2),
+    "tail": lambda df: df.orderBy("page").tail(2),
+    "toLocalIterator": lambda df: sorted(map(repr, df.toLocalIterator())),
+}
+
+
+@pytest.mark.parametrize("name", ACTIONS)
+def test_actions(plain, enabled, spark, sent, folder, capsys, name):
+    for day in range(1, 6):
+        write(folder, day)
+        answers = []
+        for each in (spark, plain):
+            answers.append((ACTIONS[name](pages(folder)(each).orderBy("page")), capsys.readouterr().out))
+            enabled.settle()
+        assert answers[0] == answers[1]
+    assert ["day-5.parquet"] in sent
+    assert sent.count(["day-1.parquet"]) == 0
+
+
+def test_a_few_rows_in_order_are_shown(plain, enabled, spark, sent, folder, capsys):
+    for day in range(1, 6):
+        write(folder, day)
+        for each in (spark, plain):
+            clicks(each, folder).select("x", "page").orderBy(F.desc("x")).limit(30).show()
+            enabled.settle()
+        shown = capsys.readouterr().out
+        assert shown[: len(shown) // 2] == shown[len(shown) // 2 :]
+    assert ["day-5.parquet"] in sent
+
+
+# other parts that are known
+
+
+def test_known_results_of_all_files_are_no_parts(compared, folder):
+    """A result that others have kept, of a step between files and aggregates, is of all files, and not of new ones."""
+
+    def program(spark):
+        cleaned = clicks(spark, folder).filter("n > 2").select("page", "n")
+        cleaned.cache()
+        return cleaned.groupBy("page").agg(F.sum("n").alias("s"), F.count("*").alias("c"))
+
+    def other(spark):
+        return clicks(spark, folder).filter("n > 2").select("page", "n").distinct()
+
+    for day in range(1, 7):
+        write(folder, day)
+        for each in (other, program) if day % 2 else (program, other):
+            compared(each)
+
+
+def test_a_side_that_is_known(compared, folder, tmp_path):
+    other = tmp_path / "pages.parquet"
+    pa.parquet.write_table(pa.table({"page": ["a", "b", "b"], "title": ["A", "B", "B"]}), other)
+    later(other, -100)
+
+    def program(spark):
+        titles = spark.read.parquet(str(other)).distinct()
+        titles.cache()
+        return clicks(spark, folder).join(titles, "page").groupBy("title").count()
+
+    grown(compared, folder, program)
+
+
 # programs that are not put together
+
+
+def test_what_cannot_be_put_together_is_not_tried_for_ever(compared, folder, sent, monkeypatch):
+    from nectar.dialects.spark.incremental import growing
+
+    tried = []
+
+    def fails(self, pieces):
+        tried.append(pieces)
+        raise ValueError("it cannot be merged")
+
+    monkeypatch.setattr(growing._Work, "merged", fails)
+    grown(compared, folder, pages(folder), then=range(3, 9))
+    assert len(tried) == 2
 
 
 def test_an_error_of_the_program_is_told_as_it_is(plain, enabled, spark, sent, folder):

@@ -17,7 +17,7 @@ from nectar.catalog.rates import LearnedRates
 from nectar.catalog.service import Kept
 from nectar.dialects.spark.incremental.parts import Parts, RowParts, Rules
 from nectar.dialects.spark.incremental.plans import Plan
-from nectar.dialects.spark.incremental.server import NotPutTogether, Server
+from nectar.dialects.spark.incremental.server import NotPutTogether, PartIsGone, Server
 from nectar.dialects.spark.incremental.streams import Folders
 from nectar.dialects.spark.incremental.tables import as_expected
 from nectar.dialects.spark.query import Query
@@ -32,19 +32,25 @@ from nectar.store.read import Result
 
 _log: Final = logging.getLogger("nectar.spark")
 rates: Final = LearnedRates("spark")
+_failures: Final[dict[bytes, int]] = {}  # how often a program could not be put together, though it seemed so
+_CHANCES: Final = 2  # each costs what was computed of parts
+_REMEMBERED: Final = 1024
 LEAST_SECONDS = 0.05  # what takes less is computed as it is: a part takes a plan of its own
 
 
 def grow(query: Query, server: Server) -> pa.Table | None:
     """The result of a query, put together from what is known of parts of its files; None if it has to run as it is."""
-    if not any(query.lookups.values()) or _is_cheap(query):
+    if not any(query.lookups.values()) or _failures.get(query.keyed.root.program, 0) >= _CHANCES or _is_cheap(query):
         return None
     folders = Folders()
     table: pa.Table | None = None
     try:
         table = _Growing(query, server, folders).result()
+    except PartIsGone as gone:
+        _log.info("what is known of parts of files could not be used: %s", gone)
     except Exception as error:
         _log.info("what is known of parts of files could not be used: %s", error)
+        _note_failure(query.keyed.root.program)
     finally:
         folders.close()
     if table is None:
@@ -53,6 +59,12 @@ def grow(query: Query, server: Server) -> pa.Table | None:
     known = len(query.made_from)
     query.part.explain = lambda: f"put together from {known} known part{'s' if known != 1 else ''} and what is new"
     return table
+
+
+def _note_failure(program: bytes) -> None:
+    _failures[program] = _failures.get(program, 0) + 1
+    while len(_failures) > _REMEMBERED:
+        _failures.pop(next(iter(_failures)))
 
 
 def _is_cheap(query: Query) -> bool:
@@ -64,7 +76,7 @@ def _is_cheap(query: Query) -> bool:
 
 class _Growing:
     def __init__(self, query: Query, server: Server, folders: Folders) -> None:
-        self._query, self._server, self._folders = query, server, folders
+        self._query, self._server = query, server
         self._keyed, self._program = query.keyed, query.keyed.program
         self._steps: dict[int, list[int]] = {}
         for step, node in enumerate(query.keyed.node_of):
@@ -121,7 +133,7 @@ class _Growing:
         if isinstance(parts, str):
             _log.debug("%s is computed as a whole: %s", self._program.nodes[node].text, parts)
             return None
-        work = _Work(self._query, parts, self._server, self._folders)
+        work = _Work(self._query, parts)
         table = work.states() if parts.are_states else work.rows()
         if table is None:
             return None
@@ -132,8 +144,8 @@ class _Growing:
 class _Work:
     """Puts one node together."""
 
-    def __init__(self, query: Query, parts: Parts, server: Server, folders: Folders) -> None:
-        self._query, self._parts, self._server, self._folders = query, parts, server, folders
+    def __init__(self, query: Query, parts: Parts) -> None:
+        self._query, self._parts = query, parts
         self._cut = parts.stream.cut
         self._entries = query.catalog.inquire([parts.program])[parts.program]
         self.used: list[Entry] = []
@@ -164,7 +176,7 @@ class _Work:
             self.read(piece.what) if isinstance(piece, Run) else self.computed(piece.start, piece.end).frame
             for piece in covering.pieces
         ]
-        return self._parts.merged(tables, self._server)
+        return self._parts.merged(tables)
 
     @property
     def _shape(self) -> bytes:
@@ -174,7 +186,7 @@ class _Work:
         """The part that an entry holds."""
         opened = self._query.catalog.open(entry)
         if not isinstance(opened, Result):
-            raise NotPutTogether(f"{entry.about} is gone")
+            raise PartIsGone(f"{entry.about} is gone")
         table = opened.to_arrow()
         if not self._parts.are_states:
             if shape_of(table) != self._shape:
@@ -186,17 +198,15 @@ class _Work:
     def computed(self, start: int, end: int) -> Piece[pa.Table]:
         """The part of a run of files; only they are read."""
         begun = time.perf_counter()
-        reads = {}
-        if end - start < self._cut.count:
-            reads = self._cut.messages(start, end, self._parts.stream.schemas, self._folders.new())
-        table = self._parts.taken(self._server.run(self._parts.part(reads)))
+        stream = self._parts.stream
+        table = self._parts.taken(stream.server.run(self._parts.part(stream.reads(start, end))))
         return Piece(start, end, table, time.perf_counter() - begun)
 
     def merged(self, pieces: Sequence[Piece[pa.Table]]) -> Piece[pa.Table]:
         """The part of neighbouring runs; what that took is learned from."""
         size = sum(piece.frame.nbytes for piece in pieces)
         begun = time.perf_counter()
-        table = self._parts.merged([piece.frame for piece in pieces], self._server)
+        table = self._parts.merged([piece.frame for piece in pieces])
         seconds = time.perf_counter() - begun
         rates.learn(self._query.catalog, size, seconds, states=True)
         return Piece(pieces[0].start, pieces[-1].end, table, seconds + sum(piece.seconds for piece in pieces))

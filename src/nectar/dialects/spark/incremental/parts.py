@@ -22,41 +22,18 @@ from nectar.dialects.spark.incremental.aggregates import (
 )  # fmt: skip
 from nectar.dialects.spark.incremental.messages import renamed
 from nectar.dialects.spark.incremental.plans import Plan
+from nectar.dialects.spark.incremental.reading import Stream
 from nectar.dialects.spark.incremental.row_wise import why_not_row_wise
 from nectar.dialects.spark.incremental.separable import Separation
 from nectar.dialects.spark.incremental.server import NotPutTogether, Server
-from nectar.dialects.spark.incremental.streams import Cut, Folders, cut_of
-from nectar.dialects.spark.incremental.tables import as_expected, as_relation, as_state, together, type_of, written
+from nectar.dialects.spark.incremental.streams import Folders, cut_of
+from nectar.dialects.spark.incremental.tables import as_expected, as_state, together, type_of
 from nectar.dialects.spark.keying import Keyed
 from nectar.keys.expansion import joined
 from nectar.keys.scheme import digest_of
 
 _MOST_OF_LIMIT: Final = 100_000  # rows of a limit that are worth keeping for each part
 _GUARDED: Final = "a value that is no number is compared with others, which engines do in several ways"
-
-
-@dataclass(frozen=True, slots=True)
-class Stream:
-    """A step that is computed file by file.
-
-    schemas: of each read that is cut, by its node, over all files. folders: for what plans read.
-    """
-
-    keyed: Keyed
-    plan: Plan
-    step: int
-    cut: Cut
-    schemas: dict[int, str]
-    folders: Folders
-
-    @property
-    def shape(self) -> bytes:
-        """What parts of the stream have in common besides the program: the columns and types of what is read."""
-        return joined("schemas", *(self.schemas[node] for node in dict.fromkeys(self.cut.reads.values())))
-
-    def key(self, start: int, end: int, which: int) -> bytes:
-        """The key that the step has over a run of files."""
-        return self.keyed.key_over(self.step, self.cut.keys_of(start, end, which), which)
 
 
 class Parts(Protocol):
@@ -83,7 +60,7 @@ class Parts(Protocol):
     def taken(self, table: pa.Table) -> pa.Table:
         """A part as it is kept, of what its relation gave. Raises NotPutTogether if it cannot be merged."""
 
-    def merged(self, parts: Sequence[pa.Table], server: Server) -> pa.Table:
+    def merged(self, parts: Sequence[pa.Table]) -> pa.Table:
         """One part made of several."""
 
     def finished(self, part: pa.Table) -> Any:
@@ -125,21 +102,21 @@ class RowParts:
         """Rows as the result has them."""
         return as_expected(table, self.expected)
 
-    def merged(self, parts: Sequence[pa.Table], server: Server) -> pa.Table:
+    def merged(self, parts: Sequence[pa.Table]) -> pa.Table:
         """All rows; the last steps are done once more, if they have to be."""
         rows = together(parts)
-        return self.taken(server.run(self._over(as_relation(rows, self.stream.folders)))) if self.again else rows
+        return self.taken(self.stream.server.run(self._over(self.stream.relation(rows)))) if self.again else rows
 
     def finished(self, part: pa.Table) -> Any:
         """The rows; the last steps are done once more over them, if they have to be."""
-        return as_relation(part, self.stream.folders)
+        return self.stream.relation(part)
 
-    def why_not(self, server: Server) -> str:
+    def why_not(self) -> str:
         """Why the last steps cannot be done over what they give; empty if they can."""
         if not self.again:
             return ""
         try:
-            same = server.schema(self._over(as_relation(self.expected, self.stream.folders))) == type_of(self.expected)
+            same = self.stream.server.schema(self._over(self.stream.relation(self.expected))) == type_of(self.expected)
         except Exception as error:  # whatever the server says of it: the plan as it was written has no such mistake
             return f"its last steps need more than they give: {error}"
         return "" if same else "its last steps over the parts give other columns"
@@ -179,16 +156,16 @@ class StateParts:
             raise NotPutTogether(_GUARDED)
         return as_state(table)
 
-    def merged(self, parts: Sequence[pa.Table], server: Server) -> pa.Table:
+    def merged(self, parts: Sequence[pa.Table]) -> pa.Table:
         """The state of all rows that these are states of."""
         states = together(parts)
-        merged = as_state(server.run(self.apart.merged_of(as_relation(states, self.stream.folders))))
+        merged = as_state(self.stream.server.run(self.apart.merged_of(self.stream.relation(states))))
         together([states.slice(0, 0), merged])  # otherwise the next would not be merged with it
         return merged
 
     def finished(self, part: pa.Table) -> Any:
         """The aggregates."""
-        return renamed(self.apart.finished_of(as_relation(part, self.stream.folders)), self.names)
+        return renamed(self.apart.finished_of(self.stream.relation(part)), self.names)
 
 
 class Rules:
@@ -197,7 +174,7 @@ class Rules:
     def __init__(self, keyed: Keyed, plan: Plan, server: Server, folders: Folders, exact_floats: bool) -> None:
         self._keyed, self._plan, self._server, self._folders, self._exact = keyed, plan, server, folders, exact_floats
         self._separation = Separation(keyed, plan)
-        self._schemas: dict[int, str] = {}
+        self._wholes: dict[int, pa.Table] = {}
 
     def place_of(self, step: int) -> int:
         """The step whose place the result of a step takes in a plan: steps that order rows are done over it again."""
@@ -237,7 +214,7 @@ class Rules:
         if isinstance(stream, str):
             return stream
         parts = RowParts(stream, step, self._server.empty(self._plan.relation(step, {})), bool(again), are_states)
-        return parts.why_not(self._server) or parts
+        return parts.why_not() or parts
 
     def _states(self, node: int, step: int, keys: Sequence[Any], aggregates: Sequence[Any]) -> StateParts | str:
         rows = self._plan.steps[step].inputs[0]
@@ -267,15 +244,14 @@ class Rules:
         cut = cut_of(self._keyed, found)
         if cut.count < 2:
             return "it reads one file"
-        schemas = {node: self._schema(node, cut) for node in cut.reads.values()}
-        return Stream(self._keyed, self._plan, step, cut, schemas, self._folders)
+        wholes = {node: self._whole(node, read) for read, node in cut.reads.items()}
+        return Stream(self._keyed, self._plan, step, cut, wholes, self._server, self._folders)
 
-    def _schema(self, node: int, cut: Cut) -> str:
-        """The schema of a read over all its files."""
-        if node not in self._schemas:
-            read = next(read for read, its in cut.reads.items() if its == node)
-            self._schemas[node] = written(self._server.schema(self._plan.relation(read, {})))
-        return self._schemas[node]
+    def _whole(self, node: int, read: int) -> pa.Table:
+        """What a read gives over all its files, without rows."""
+        if node not in self._wholes:
+            self._wholes[node] = self._server.empty(self._plan.relation(read, {}))
+        return self._wholes[node]
 
 
 def _grouped(plan: Plan, step: int) -> tuple[list[Any], list[Any]] | None:

@@ -17,7 +17,10 @@ _RELATION: Final = "spark.connect.Relation"
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The steps of a plan, and relations that stand in the place of some, by the number of the step."""
+    """The steps of a plan, and relations that stand in the place of some, by the number of the step.
+
+    known: results over all files; what is made of other files is not made from them.
+    """
 
     steps: Sequence[Step]
     known: Mapping[int, Any]
@@ -29,7 +32,8 @@ class Plan:
 
     def relation(self, number: int, instead: Mapping[int, Any]) -> Any:
         """A relation in which others stand in the place of some below it, or of itself; they take over the plan ids."""
-        placed = {**self.known, **instead}
+        known = {at: each for at, each in self.known.items() if instead.keys().isdisjoint(self.below(at))}
+        placed = {**known, **instead}
         made = Relation()
         made.CopyFrom(self.steps[number].message)
         pending = [(made, number)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql.connect.proto import base_pb2
@@ -18,9 +18,15 @@ from nectar.dialects.spark.incremental.messages import limited
 from nectar.dialects.spark.results import Recording
 from nectar.errors import EnvironmentFailure
 
+_SHOWING: Final = frozenset({"show_string", "html_string"})
+
 
 class NotPutTogether(EnvironmentFailure):
     """Something that was counted on is not there, or is not what it was expected to be: the whole is computed."""
+
+
+class PartIsGone(NotPutTogether):
+    """A part that was counted on was deleted meanwhile; nothing else is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +60,11 @@ class Server:
 
     def empty(self, relation: Any) -> pa.Table:
         """A table without rows that has the very schema of the result of a relation."""
+        kind = relation.WhichOneof("rel_type")
+        if kind in _SHOWING:  # of them there is no more than one row, and nothing can be done above them
+            shown = getattr(relation, kind)
+            shown.input.CopyFrom(limited(shown.input, 0))
+            return self.run(relation).slice(0, 0)
         return self.run(limited(relation, 0)).slice(0, 0)
 
     def schema(self, relation: Any) -> StructType:

@@ -103,18 +103,14 @@ class Cut:
     def _source(self, node: int) -> Source:
         return next(self.keyed.reads[read][0] for read, its in self.reads.items() if its == node)
 
-    def messages(self, start: int, end: int, schemas: Mapping[int, str], folder: Path) -> dict[int, Any]:
-        """For each read one that sees a run of files alone, with the schema it has over everything.
+    def paths_of(self, node: int, start: int, end: int, folder: Path) -> list[str]:
+        """Paths under which a read sees a run of files alone. folder: where they are linked, under the same names."""
+        return _linked(self._source(node).listings, self._chosen(node, start, end), folder)
 
-        schemas: by node. folder: an empty one, in which the files are linked under the names they have.
-        """
-        made: dict[int, Any] = {}
-        for node in sorted(set(self.reads.values())):
-            chosen = self._chosen(node, start, end)
-            paths = _linked(self._source(node).listings, chosen, folder / str(node))
-            for read in (read for read, its in self.reads.items() if its == node):
-                made[read] = _read_of(self.keyed.steps[read].read, paths, schemas[node])
-        return made
+    def read_of(self, node: int, paths: Sequence[str], schema: str | None) -> Any:
+        """A relation that reads these paths as a read does, with a schema that is found out or prescribed."""
+        read = next(read for read, its in self.reads.items() if its == node)
+        return _read_of(self.keyed.steps[read].read, paths, schema)
 
     @cached_property
     def _sizes(self) -> list[int]:
@@ -189,7 +185,7 @@ def _link(file: str, at: Path) -> Path:
     return at
 
 
-def _read_of(read: Any, paths: Sequence[str], schema: str) -> Any:
+def _read_of(read: Any, paths: Sequence[str], schema: str | None) -> Any:
     made = Relation()
     made.read.CopyFrom(read)
     source = made.read.data_source
@@ -197,5 +193,6 @@ def _read_of(read: Any, paths: Sequence[str], schema: str) -> Any:
     source.paths.extend(paths)
     for name in [name for name in source.options if name.lower() == "path"]:
         del source.options[name]
-    source.schema = schema
+    if schema is not None:
+        source.schema = schema
     return made

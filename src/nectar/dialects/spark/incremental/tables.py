@@ -11,7 +11,7 @@ import pyarrow.parquet
 from pyspark.sql.connect.types import proto_schema_to_pyspark_data_type
 from pyspark.sql.types import StructType
 
-from nectar.dialects.spark.incremental.server import NotPutTogether
+from nectar.dialects.spark.incremental.server import NotPutTogether, Server
 from nectar.dialects.spark.incremental.streams import Folders
 from nectar.dialects.spark.results import schema_of, with_told_schema, without_schema
 from nectar.dialects.spark.stored import MOST_SENT, local_relation, read_relation
@@ -34,13 +34,24 @@ def _without_empty_metadata(part: Any) -> Any:
     return [_without_empty_metadata(each) for each in part] if isinstance(part, list) else part
 
 
-def as_relation(table: pa.Table, folders: Folders) -> Any:
-    """A relation that gives the rows of a table: the rows themselves, or, if they are many, a file of them."""
-    if table.nbytes > MOST_SENT:
+def has_zones(table: pa.Table) -> bool:
+    """Whether a table has times of a zone: which one is no part of a schema of Spark, and Sail shows times in it."""
+    return any("tz=" in str(kind) for kind in table.schema.types)
+
+
+def as_relation(table: pa.Table, server: Server, folders: Folders) -> Any:
+    """A relation that gives the rows of a table: the rows themselves, or, if they are many, a file of them.
+
+    Raises NotPutTogether if they would not come back as they are.
+    """
+    if table.nbytes > MOST_SENT or has_zones(table):
         path = folders.new() / "rows.parquet"
         names = [f"c{at}" for at in range(table.num_columns)]  # as `stored` names them
         pyarrow.parquet.write_table(without_schema(table).rename_columns(names), path, write_statistics=False)
-        return read_relation([str(path)], schema_of(table))
+        relation = read_relation([str(path)], schema_of(table))
+        if server.empty(relation).schema.types != table.schema.types:
+            raise NotPutTogether("times would come back in another zone")
+        return relation
     relation = local_relation(table)
     if isinstance(relation, str):
         raise NotPutTogether(relation)
