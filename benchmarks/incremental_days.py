@@ -24,7 +24,7 @@ from benchmarks.polars_report import Report
 from benchmarks.programs.clicks import LARGEST, PROGRAMS, write_day
 
 import nectar
-from nectar.dialects.polars.incremental import rates
+from nectar.dialects.polars.incremental.advance import rates
 from nectar.rewrite.cost import Rates
 from nectar.session import current
 

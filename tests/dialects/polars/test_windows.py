@@ -12,8 +12,8 @@ import nectar
 from nectar import session
 from nectar.dialects.polars import growth as growth_module
 from nectar.dialects.polars.incremental import advance as advance_module
-from nectar.dialects.polars.incremental import rates as rates_module
 from nectar.dialects.polars.incremental.cuts import Streams
+from nectar.rewrite import states as states_module
 from nectar.rewrite.cost import Rates
 
 
@@ -159,7 +159,7 @@ def test_files_that_went_from_the_middle_and_came_twice(tmp_path):
 
 
 def test_a_long_gap_gets_no_more_states_than_are_of_use(tmp_path, advances, monkeypatch):
-    monkeypatch.setattr(advance_module, "_MOST_NEW_STATES", 3)
+    monkeypatch.setattr(states_module, "_MOST_NEW_STATES", 3)
     days = Days(tmp_path / "days")
     for _ in range(8):
         days.come()
@@ -256,7 +256,7 @@ def test_states_that_cost_more_to_merge_than_to_compute_are_left_alone(tmp_path,
         days.come()
         checked(totals(days))
     assert all(done is not None for done in advances)
-    monkeypatch.setattr(advance_module, "rates_of", lambda catalog: Rates(opening=10.0))
+    monkeypatch.setattr(advance_module.rates, "of", lambda catalog: Rates(opening=10.0))
     days.come()
     checked(totals(days))
     assert advances[-1] is None
@@ -284,13 +284,13 @@ def test_estimates_can_be_asked_for(tmp_path, monkeypatch):
 def test_rates_are_remembered_by_the_catalog(tmp_path):
     catalog = session.current().catalog
     for _ in range(9):
-        rates_module.learn(catalog, 100 << 20, 3.0, states=True)
-    learned = rates_module.rates_of(catalog)
-    rates_module.remember(catalog)
-    rates_module._known.clear()
-    assert rates_module.rates_of(catalog) == learned != Rates()
+        advance_module.rates.learn(catalog, 100 << 20, 3.0, states=True)
+    learned = advance_module.rates.of(catalog)
+    advance_module.rates.remember(catalog)
+    advance_module.rates.forget()
+    assert advance_module.rates.of(catalog) == learned != Rates()
     before = list(catalog.index.entries())
-    rates_module.remember(catalog)
+    advance_module.rates.remember(catalog)
     assert list(catalog.index.entries()) == before, "nothing new was learned"
 
 

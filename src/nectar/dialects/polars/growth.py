@@ -13,11 +13,10 @@ import polars as pl
 
 from nectar.catalog.service import Kept
 from nectar.dialects.polars.history import call_site
-from nectar.dialects.polars.incremental.advance import Piece, advance
+from nectar.dialects.polars.incremental.advance import advance, rates
 from nectar.dialects.polars.incremental.extension import Extension, extend
 from nectar.dialects.polars.incremental.extents import files_of_lines
 from nectar.dialects.polars.incremental.parts import Parts
-from nectar.dialects.polars.incremental.rates import remember as remember_rates
 from nectar.dialects.polars.incremental.rectangles import Rectangle, extend_rectangle
 from nectar.dialects.polars.incremental.rules import Rules, rules_for, rules_for_one_stream
 from nectar.dialects.polars.provenance import sources_of_state
@@ -25,6 +24,7 @@ from nectar.dialects.polars.query import Query, Run, about, changed
 from nectar.dialects.polars.stored import StoredFrame
 from nectar.errors import EnvironmentFailure
 from nectar.model.entry import Span
+from nectar.rewrite.states import Piece
 
 _log: Final = logging.getLogger("nectar.polars")
 
@@ -64,11 +64,11 @@ def _advanced(query: Query, number: int, rules: Rules, run: Run) -> bool:
     query.advanced[number] = advanced.used
     for piece in [*advanced.new, *advanced.merged]:
         _keep_state(query, parts, piece)
-    query.session.keeper.submit(lambda: remember_rates(query.catalog))
+    query.session.keeper.submit(lambda: rates.remember(query.catalog))
     return True
 
 
-def _keep_state(query: Query, parts: Parts, piece: Piece) -> None:
+def _keep_state(query: Query, parts: Parts, piece: Piece[pl.DataFrame]) -> None:
     spans = parts.cut.spans_of(piece.start, piece.end)
     count = max(span.count for span in spans)
     what = f"state of {about(query, parts.node)}, {count} file{'s' if count > 1 else ''}"

@@ -12,12 +12,12 @@ from nectar import __version__
 from nectar.dialects.polars.content import content_of
 from nectar.dialects.polars.derived import reader_of, schema_bytes
 from nectar.dialects.polars.history import functions_in
-from nectar.dialects.polars.incremental.advance import Piece
 from nectar.dialects.polars.incremental.parts import Parts
 from nectar.dialects.polars.keying import Keyed
 from nectar.dialects.polars.plan import Step
 from nectar.keys.values.polars_plans import Callback, unpickled
 from nectar.model.lineage import FileRead, FunctionUsed, Sources
+from nectar.rewrite.states import Piece
 from nectar.store.inputs.identity import Identity
 
 
@@ -39,7 +39,7 @@ def sources_of(keyed: Keyed, node: int, frame: pl.DataFrame, site: str) -> Sourc
     )
 
 
-def sources_of_state(keyed: Keyed, parts: Parts, piece: Piece, site: str) -> Sources:
+def sources_of_state(keyed: Keyed, parts: Parts, piece: Piece[pl.DataFrame], site: str) -> Sources:
     """What the state of a part of streams came from."""
     whole = sources_of(keyed, parts.node, piece.frame, site)
     of_others = set(whole.files) - set(files_of(_identities(parts, 0, parts.cut.count)))

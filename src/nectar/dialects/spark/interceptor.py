@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final
 
@@ -21,6 +21,8 @@ from nectar.dialects.spark.compressed import opened, with_relation
 from nectar.dialects.spark.connections import connection_of
 from nectar.dialects.spark.fresh import reads_in, refreshed
 from nectar.dialects.spark.frozen import Frozen
+from nectar.dialects.spark.incremental.growing import grow
+from nectar.dialects.spark.incremental.server import Server
 from nectar.dialects.spark.persisted import ask_for, ask_no_more
 from nectar.dialects.spark.query import Query, defined, query_of
 from nectar.dialects.spark.results import responses
@@ -63,7 +65,7 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
             lesson = self._safely(self._lesson, request.plan)
             if lesson is not None:
                 return _Attended(continuation(details, request), self, lesson)
-            query = self._safely(self._noticed, request)
+            query = self._safely(self._noticed, request, lambda asked: continuation(details, asked))
             if query is not None:
                 known = self._safely(self._known, query, request)
                 if known is not None:
@@ -81,8 +83,8 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
                 return _Recorded(continuation, details, request, self, recorded)
         return continuation(details, request)
 
-    def _noticed(self, request: Any) -> Query | None:
-        """The query of a request, if it is one whose result may be reused."""
+    def _noticed(self, request: Any, send: Callable[[Any], Any]) -> Query | None:
+        """The query of a request, if it is one whose result may be reused. send: sends another one to the server."""
         session = current() if enabled else None
         if session is None or not _is_relation(request.plan):
             return None
@@ -103,7 +105,7 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
                 return None
             part.outcome = "computed"
             part.explain = lambda: "no result is known under its key"
-            self._safely(self._look_up, query, report)
+            self._safely(self._look_up, query, report, Server(self._client, request, send))
             report.add(part)
         if _is_reattachable(request):  # its answer may come in several streams
             with self._lock:
@@ -151,11 +153,13 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
         known = states.keys() & set(reads_in(root))
         return with_relation(self._client, request, refreshed(root, states)) if known else request
 
-    def _look_up(self, query: Query, report: RunReport) -> None:
+    def _look_up(self, query: Query, report: RunReport, server: Server) -> None:
         """What is known of a query is at hand: the whole of it, or parts that stand in its plan."""
         begun = time.perf_counter()
         try:
             look_up(query)
+            if query.answer is None:
+                query.answer = query.result = grow(query, server)
             if query.answer is None:
                 put_in(query, self._client)
         except Exception:
@@ -170,6 +174,9 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
         if query.answer is None:
             return None
         query.session.totals.count(query.part)
+        if query.result is not None:  # it is new, and was put together
+            query.why_not = query.names_changed
+            query.keep()
         self._forget(request.operation_id)
         if _is_reattachable(request):  # otherwise nobody asks to have it released
             with self._lock:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pyspark.sql.connect.proto import relations_pb2
@@ -35,7 +35,12 @@ _UNSEEN: Final = "its files were not looked at, since another part is refused"
 
 @dataclass(frozen=True, slots=True)
 class Keyed:
-    """A program and what its keys stand for. states: what the files of each read hold, by the read as it is sent."""
+    """A program and what its keys stand for.
+
+    states: what the files of each read hold, by the read as it is sent. steps: the relations of the plan, inputs first.
+    node_of, contents: for each of them the number of its node, and what its keys say that it does. reads: those that
+    read files, with the identities of the files. frame: the engine and the settings that all keys stand for.
+    """
 
     program: Program
     sources: tuple[Source, ...]
@@ -43,12 +48,31 @@ class Keyed:
     functions: tuple[Pickled, ...]
     states: Mapping[bytes, bytes]
     steps: tuple[Step, ...] = ()
-    node_of: tuple[int, ...] = ()  # for each step
+    node_of: tuple[int, ...] = ()
+    contents: tuple[bytes, ...] = ()
+    reads: Mapping[int, tuple[Source, tuple[Identity, ...]]] = field(default_factory=dict)
+    frame: bytes = b""
 
     @property
     def root(self) -> Node:
         """The result."""
         return self.program.nodes[self.program.root]
+
+    def key_over(self, step: int, reads: Mapping[int, bytes], which: int) -> bytes:
+        """The key of a step if these reads had other keys. which: 0 for the best names of files, -1 for the last."""
+        keys: list[bytes] = []
+        changed: set[int] = set()
+        for at in range(step + 1):
+            if at in reads:
+                keys.append(reads[at])
+                changed.add(at)
+            elif changed.isdisjoint(self.steps[at].inputs):
+                keys.append(self.program.nodes[self.node_of[at]].keys[which])
+            else:
+                below = [keys[each] for each in self.steps[at].inputs]
+                keys.append(key_of_step(self.frame, self.contents[at], below))
+                changed.add(at)
+        return keys[step]
 
     def steps_of(self, node: int) -> list[Step]:
         """All steps that are the same computation."""
@@ -89,6 +113,16 @@ def keyed_steps(
         raise UserError("its views are nested too deeply") from error
 
 
+def key_of_step(frame: bytes, content: bytes, below: Sequence[bytes]) -> bytes:
+    """The key of a relation over others, by what it does and by their keys."""
+    return digest_of(frame + joined("key", content, *below))
+
+
+def key_of_read(frame: bytes, source: Source, names: Sequence[bytes]) -> bytes:
+    """The key of a read, by the names of its files."""
+    return digest_of(frame + joined("key", source.content, source.layout, *names))
+
+
 class _Keying:
     def __init__(
         self, steps: Sequence[Step], circumstances: bytes, inputs: Inputs, scope: Scope, elsewhere: Elsewhere | None,
@@ -100,23 +134,28 @@ class _Keying:
         self._states: dict[bytes, bytes] = {}
         self._nodes: list[Node] = []
         self._node_of: list[int] = []
+        self._contents: list[bytes] = []  # of each step, as its keys have it
         self._by_key: dict[tuple[bytes, ...], int] = {}
         self._sources: list[Source] = []
         self._identities: list[Identity] = []
         self._functions: list[Pickled] = [function for step in steps for function in step.functions]
+        self._reads: dict[int, tuple[Source, tuple[Identity, ...]]] = {}
 
     def run(self) -> Keyed:
         refused = any(self._refusal(step) for step in self._steps)
         for step in self._steps:
             # Where something is refused anyway, nothing is reused so far, and no file is looked at.
-            is_read = step.read is not None
-            node = self._read(step.read, look=not refused) if is_read else self._relation(step, look=not refused)
+            node = (
+                self._read_step(step, look=not refused)
+                if step.read is not None
+                else self._relation(step, look=not refused)
+            )
             self._node_of.append(self._added(node))
         sources = {id(source): source for source in self._sources}
         identities = {id(identity): identity for identity in self._identities}
         return Keyed(
             Program(tuple(self._nodes)), tuple(sources.values()), tuple(identities.values()), tuple(self._functions),
-            self._states, tuple(self._steps), tuple(self._node_of),
+            self._states, tuple(self._steps), tuple(self._node_of), tuple(self._contents), self._reads, self._frame,
         )  # fmt: skip
 
     def _added(self, node: Node) -> int:
@@ -138,15 +177,12 @@ class _Keying:
         if functions and self._elsewhere is not None and not refusal:
             refusal = self._elsewhere.why_unlike(functions)
             content = content if refusal else joined("elsewhere", content, self._elsewhere.environment())
+        self._contents.append(content)
         program = digest_of(self._frame + joined("program", content, *(node.program for node in nodes)))
-        best = self._key(content, [node.keys[0] for node in nodes])
-        last = self._key(content, [node.keys[-1] for node in nodes])
+        best, last = (key_of_step(self._frame, content, [node.keys[which] for node in nodes]) for which in (0, -1))
         order = RELATIONS["sql"] if step.names else RELATIONS.get(step.kind, ROW_WISE)
         text = f"{step.kind} of {', '.join('.'.join(name) for name in step.names)}" if step.names else step.kind
         return Node(text, below, program, tuple(dict.fromkeys((best, last))), order, refusal, step.breaks)
-
-    def _key(self, content: bytes, below: Sequence[bytes]) -> bytes:
-        return digest_of(self._frame + joined("key", content, *below))
 
     def _refusal(self, step: Step) -> str:
         if step.refusals:
@@ -187,7 +223,7 @@ class _Keying:
         if view is not None:
             return self._viewed(".".join(name), view)
         if len(name) == 2 and name[0].lower() in FORMATS:  # a path, as in parquet.`clicks/`
-            return self._read(_read_of(*name), look=True)
+            return self._read(_read_of(*name))
         return _refused("named", f"the table or view {'.'.join(name)} is not one that this session was seen to make")
 
     def _viewed(self, name: str, view: View) -> Node:
@@ -212,10 +248,16 @@ class _Keying:
         keys = tuple(digest_of(joined("view", view.content, frozen, key)) for key in root.keys)
         return Node("view", (), digest_of(joined("view", view.content, root.program)), keys, root.order, refusal)
 
-    def _read(self, read: Any, *, look: bool) -> Node:
+    def _read_step(self, step: Step, *, look: bool) -> Node:
+        self._contents.append(step.content)
+        known = len(self._identities)
+        node = self._read(step.read) if look else _refused("read", _UNSEEN)
+        if not node.refusal:
+            self._reads[len(self._node_of)] = self._sources[-1], tuple(self._identities[known:])
+        return node
+
+    def _read(self, read: Any) -> Node:
         order = RELATIONS["read"]
-        if not look:
-            return _refused("read", _UNSEEN)
         try:
             if self._scope.unknown:
                 raise UserError(self._scope.unknown)
@@ -229,10 +271,8 @@ class _Keying:
         self._sources.append(source)
         self._identities += identities
         program = digest_of(self._frame + joined("program", source.content))
-        names = [identity.names for identity in identities]
         keys = (
-            digest_of(self._frame + joined("key", source.content, source.layout, *(each[which] for each in names)))
-            for which in (0, -1)
+            key_of_read(self._frame, source, [identity.names[which] for identity in identities]) for which in (0, -1)
         )
         distinct = tuple(dict.fromkeys(keys))
         self._states[as_sent(read)] = digest_of(joined("state", *distinct))

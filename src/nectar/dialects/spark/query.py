@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,17 +19,18 @@ from nectar.dialects.spark.elsewhere import Elsewhere
 from nectar.dialects.spark.fresh import reads_in
 from nectar.dialects.spark.keying import Keyed, keyed, keyed_steps
 from nectar.dialects.spark.relations import Step
-from nectar.dialects.spark.results import Recording
+from nectar.dialects.spark.results import Recording, with_shape
 from nectar.dialects.spark.scope import Scope
 from nectar.dialects.spark.servers import Engine, engine_of
 from nectar.errors import EnvironmentFailure, UserError
 from nectar.keys.outcome import outcome_of
 from nectar.keys.sources import functions_of
-from nectar.model.entry import Entry, Lease
+from nectar.model.entry import Entry, Lease, Span
 from nectar.model.lineage import FileRead, Sources
 from nectar.report.run import Part
 from nectar.rewrite.choose import Choice
 from nectar.session import Session
+from nectar.store.inputs.identify import Identity
 
 
 @dataclass(slots=True)
@@ -38,7 +39,9 @@ class Query:
 
     plan: its root relation, ours to change. part: its line in the report. scope: what names meant when the keys were
     made. choice: what is known of it. answer: the whole result, if that is known. known: what stands in the plan for
-    parts. why_not: why the result is not kept, if that is known already. recording: what the server answers.
+    parts. why_not: why the result is not kept, if that is known already. recording: what the server answers. result:
+    what was put together from parts of its files (`incremental`), in the place of a recording; made_from: from which.
+    spans, shape: how it is found again as a part of a larger one.
     """
 
     session: Session
@@ -57,6 +60,10 @@ class Query:
     why_not: str = ""
     scope_now: Callable[[], Scope] | None = None  # what names mean by now
     recording: Recording = field(default_factory=Recording)
+    result: pa.Table | None = None
+    made_from: list[Entry] = field(default_factory=list)
+    spans: tuple[Span, ...] = ()
+    shape: bytes = b""
 
     @property
     def is_known(self) -> bool:
@@ -72,7 +79,7 @@ class Query:
             return []
         return [
             Part(entry.about, "reused", 0.0, entry.seconds, entry.size, key=entry.key.hex())
-            for entry in self.choice.hits.values()
+            for entry in (*self.choice.hits.values(), *self.made_from)
         ]
 
     @property
@@ -100,11 +107,12 @@ class Query:
         if self.is_known:
             return
         self.part.keeping = "being kept"
-        self.session.keeper.submit(self._keep, self.recording.size)
+        size = self.recording.size if self.result is None else self.result.nbytes
+        self.session.keeper.submit(self._keep, size)
 
     def _keep(self) -> None:
         part = self.part
-        table = self.recording.table()
+        table = self.recording.table() if self.result is None else self.result
         if isinstance(table, str):
             part.keeping = f"not kept: {table}"
             return
@@ -118,6 +126,7 @@ class Query:
 
     def _write(self, table: pa.Table) -> None:
         part = self.part
+        table = with_shape(table, self.shape) if self.spans else table
         answer = self._kept(self.keyed.program.root, table, part.seconds, self.session.settings.refresh)
         part.keeping = "kept" if isinstance(answer, Kept) else f"not kept: {answer.reason}"
 
@@ -129,16 +138,20 @@ class Query:
         node = self.keyed.program.nodes[number]
         below = self.keyed.program.below(number, self.known)
         made_from = [self.known[each][0] for each in below if each in self.known]
+        is_root = number == self.keyed.program.root
         answer = self.catalog.keep(
-            node.key, node.program, value, table=True, seconds=seconds, made_from=made_from,
-            about=_about(self.keyed, number), made=self.began, replaces=replaces, sources=self._sources,
+            node.key, node.program, value, table=True, seconds=seconds,
+            made_from=[*made_from, *self.made_from] if is_root else made_from, spans=self.spans if is_root else (),
+            about=_about(self.keyed, number), made=self.began, replaces=replaces,
+            sources=lambda: self.sources_of(self.keyed.identities),
         )  # fmt: skip
         if isinstance(answer, Kept):
             self.session.totals.count_kept(answer.entry.size)
         return answer
 
-    def _sources(self) -> Sources:
-        files = dict.fromkeys(FileRead(each.url, each.names[0], each.size) for each in self.keyed.identities)
+    def sources_of(self, identities: Iterable[Identity]) -> Sources:
+        """What a result came from that was made of these files."""
+        files = dict.fromkeys(FileRead(each.url, each.names[0], each.size) for each in identities)
         walks = [outcome_of(each.function).walk for each in self.keyed.functions]
         functions = dict.fromkeys(used for walk in walks for used in functions_of(walk))
         return Sources(tuple(files), tuple(functions), environment=f"{environment()}, nectar {__version__}")

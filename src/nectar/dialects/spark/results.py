@@ -16,6 +16,7 @@ import pyarrow.ipc
 from pyspark.sql.connect.proto import base_pb2, types_pb2
 
 _SCHEMA: Final = b"nectar.spark.schema"
+_SHAPE: Final = b"nectar.spark.shape"  # of what was read, where the result may become part of a larger one
 MOST_BYTES: Final = 256 << 20  # of a result that is kept: until it is written, it is in memory a second time
 _ABOUT_IT: Final = frozenset({
     "session_id", "server_side_session_id", "operation_id", "response_id", "schema", "arrow_batch", "result_complete",
@@ -107,8 +108,30 @@ def schema_of(table: pa.Table) -> Any:
 
 def without_schema(table: pa.Table) -> pa.Table:
     """The table as the server sent it."""
-    metadata = {key: value for key, value in table.schema.metadata.items() if key != _SCHEMA}
+    metadata = {key: value for key, value in table.schema.metadata.items() if key not in (_SCHEMA, _SHAPE)}
     return table.replace_schema_metadata(metadata or None)
+
+
+def with_told_schema(table: pa.Table, told: Any) -> pa.Table:
+    """The same rows, as if the server had told this schema of them."""
+    return table.replace_schema_metadata({_SCHEMA: b64encode(told.SerializeToString())})
+
+
+def with_shape(table: pa.Table, shape: bytes) -> pa.Table:
+    """The same table, which tells with what columns and types its files were read."""
+    return table.replace_schema_metadata({**table.schema.metadata, _SHAPE: b64encode(shape)})
+
+
+def shape_of(table: pa.Table) -> bytes | None:
+    """With what columns and types the files of a table were read; None if it is not told."""
+    shape = (table.schema.metadata or {}).get(_SHAPE)
+    return None if shape is None else b64decode(shape)
+
+
+def without_shape(table: pa.Table) -> pa.Table:
+    """The same table, as a result that is no part of others."""
+    metadata = {name: value for name, value in (table.schema.metadata or {}).items() if name != _SHAPE}
+    return table.replace_schema_metadata(metadata)
 
 
 def responses(table: pa.Table, request: Any, server_session: str) -> Iterator[Any]:

@@ -114,6 +114,11 @@ class Cut:
         """What the leading stream has in a run of parts."""
         return self.extents_of(self.scans[0], start, end)
 
+    def ends_of(self, start: int, end: int) -> tuple[tuple[bytes, ...], tuple[bytes, ...], int]:
+        """Names of the first extent of the leading stream in a run of parts, of the last, and how many there are."""
+        extents = self.leading(start, end)
+        return extents[0].identity.names, extents[-1].identity.names, len(extents)
+
     def extents_of(self, scan: int, start: int, end: int) -> tuple[Extent, ...]:
         """What one stream has in a run of parts."""
         bounds = self.bounds[scan]

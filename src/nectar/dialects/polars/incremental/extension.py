@@ -15,7 +15,7 @@ from typing import Protocol, runtime_checkable
 import polars as pl
 
 from nectar.catalog.service import Catalog
-from nectar.dialects.polars.incremental.advance import Advanced, Piece
+from nectar.dialects.polars.incremental.advance import Advanced
 from nectar.dialects.polars.incremental.cuts import Cut
 from nectar.dialects.polars.incremental.cuts import Run as RunFrame
 from nectar.dialects.polars.incremental.parts import Parts, Sources, scans_of, way_of
@@ -23,6 +23,7 @@ from nectar.dialects.polars.keying import Keyed
 from nectar.dialects.polars.stored import StoredFrame
 from nectar.errors import EnvironmentFailure
 from nectar.model.entry import Entry
+from nectar.rewrite.states import Piece
 from nectar.store.read import Result
 
 

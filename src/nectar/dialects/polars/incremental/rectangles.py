@@ -17,7 +17,7 @@ import polars as pl
 from nectar.catalog.service import Catalog
 from nectar.dialects.polars.behaviour import depends_on
 from nectar.dialects.polars.filters import conditions_of
-from nectar.dialects.polars.incremental.advance import Advanced, Piece
+from nectar.dialects.polars.incremental.advance import Advanced
 from nectar.dialects.polars.incremental.cuts import Cut, Streams
 from nectar.dialects.polars.incremental.cuts import Run as RunFrame
 from nectar.dialects.polars.incremental.extents import Extent
@@ -32,6 +32,7 @@ from nectar.dialects.polars.scans import segment
 from nectar.errors import EnvironmentFailure
 from nectar.model.entry import Entry
 from nectar.rewrite.alignment import Range
+from nectar.rewrite.states import Piece
 from nectar.store.read import Result
 
 _Run = tuple[int, int]  # of the extents of one side

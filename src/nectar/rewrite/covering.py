@@ -6,15 +6,43 @@ it would take, by what past runs of the same program took, without what reading 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from nectar.dialects.polars.incremental.cuts import Cut
-from nectar.model.entry import Entry
+from nectar.model.entry import Entry, Span
 from nectar.rewrite.cost import Estimate, Past, Prices, Rates, prices
 from nectar.rewrite.segments import Gap, Run, cover
 
 Key = Callable[[int, int, int], bytes]  # of a run of parts: start, end, and which of the names of files
+
+
+class Cut(Protocol):
+    """Streams cut into parts, as planning sees them."""
+
+    @property
+    def count(self) -> int:
+        """How many parts there are."""
+
+    @property
+    def seams(self) -> tuple[int, ...]:
+        """Where one stream ends and the next begins, if several stand one behind the other."""
+
+    @property
+    def first_names(self) -> Collection[bytes]:
+        """The names of the first extent, as it is and as it was."""
+
+    def size_of(self, start: int, end: int) -> int:
+        """Bytes of the extents of a run of parts."""
+
+    def spans_of(self, start: int, end: int) -> tuple[Span, ...]:
+        """How a run of parts is found again."""
+
+    def runs_of(self, spans: Sequence[Span]) -> Iterable[tuple[int, int]]:
+        """The runs of parts that may have been found with these spans."""
+
+    def ends_of(self, start: int, end: int) -> tuple[Collection[bytes], Collection[bytes], int]:
+        """The names of the first extent that leads in a run of parts, those of the last, and how many there are."""
 
 
 @dataclass(frozen=True, slots=True)

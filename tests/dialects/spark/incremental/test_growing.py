@@ -1,0 +1,665 @@
+"""Files come: only they are read, and the answer is that of plain Sail."""
+
+import datetime
+import decimal
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark.sql.connect.session", reason="Spark is not installed: make test-sail")
+pytest.importorskip("pysail", reason="Sail is not installed: make test-sail")
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
+from pyspark.sql import functions as F
+from pyspark.sql.types import DoubleType
+
+import nectar
+from nectar import session
+
+
+def write(folder, day, rows=60, **more):
+    """A day, later than all before it."""
+    numbers = range(day * 100, day * 100 + rows)
+    columns = {
+        "page": [("a", "b", "c", None)[n % 4] for n in numbers],
+        "n": [None if n % 11 == 0 else n % 17 for n in numbers],
+        "x": [n / 7 for n in numbers],
+        "d": [decimal.Decimal(n % 90) / 4 for n in numbers],
+        "t": [datetime.date(2024, 1, 1 + n % 28) for n in numbers],
+        "ok": [n % 3 == 0 for n in numbers],
+        "l": [[n % 3, n % 5] for n in numbers],
+        **{name: [make(n) for n in numbers] for name, make in more.items()},
+    }
+    types = {
+        "page": pa.string(), "n": pa.int64(), "x": pa.float64(), "d": pa.decimal128(12, 2), "t": pa.date32(),
+        "ok": pa.bool_(), "l": pa.list_(pa.int64()),
+    }  # fmt: skip
+    table = pa.table({name: pa.array(values, types.get(name)) for name, values in columns.items()})
+    path = folder / f"day-{day}.parquet"
+    pa.parquet.write_table(table, path)
+    later(path, day)
+    return path
+
+
+def later(path, day):
+    os.utime(path, (1_700_000_000 + day * 3600,) * 2)
+
+
+def grown(compared, folder, program, days=(1, 2), then=(3, 4, 5), written=write):
+    """The files that were read after each of the last days."""
+    for day in days:
+        written(folder, day)
+    assert compared(program) is None
+    read = []
+    for day in then:
+        written(folder, day)
+        read.append(compared(program))
+    return read
+
+
+def clicks(spark, folder):
+    return spark.read.parquet(str(folder))
+
+
+def small(spark):
+    return spark.createDataFrame([("a", 1), ("b", 2), ("b", 3), ("z", 4)], ["page", "weight"])
+
+
+STATES = {
+    "count": lambda df: df.groupBy("page").count(),
+    "all": lambda df: df.groupBy("page").agg(
+        F.count("n").alias("c"), F.sum("n").alias("s"), F.min("n").alias("least"), F.max("t").alias("last"),
+        F.avg("n").alias("mean"), F.sum("x").alias("sx"), F.avg("x").alias("mx"), F.sum("d").alias("sd"),
+        F.max("d").alias("md"), F.min("page").alias("p"), F.max("x").alias("largest"),
+    ),
+    "truth": lambda df: df.groupBy("page").agg(F.bool_and("ok"), F.bool_or("ok"), F.every("ok"), F.some("ok")),
+    "bits": lambda df: df.groupBy("page").agg(F.bit_and("n"), F.bit_or("n"), F.bit_xor("n")),
+    "counts": lambda df: df.groupBy("ok").agg(F.count_if(F.col("n") > 3), F.count("*"), F.count(F.lit(1))),
+    "distinct values": lambda df: df.groupBy("ok").agg(*map(F.count_distinct, ("n", "page", "t", "d"))),
+    "spread": lambda df: df.groupBy("page").agg(
+        F.stddev("x"), F.var_pop("n"), F.variance("x"), F.stddev_pop("x"), F.var_samp("d"), F.std("n"),
+    ),
+    "of everything": lambda df: df.agg(F.sum("n"), F.count("page"), F.avg("x"), F.stddev("x"), F.count_distinct("n")),
+    "selected": lambda df: df.select(F.sum("n").alias("s"), (F.max("x") - F.min("x")).alias("range")),
+    "expressions": lambda df: df.groupBy((F.col("n") % 3).alias("k"), "page").agg(
+        (F.sum("n") / F.count("*")).alias("r"), F.round(F.avg("x"), 2).alias("m"),
+        F.concat("page", F.lit("!")).alias("p"), F.coalesce(F.sum("n"), F.lit(0)).cast("string").alias("text"),
+    ),
+    "unnamed": lambda df: df.groupBy("page").agg(F.sum("n"), F.sum(F.col("n") + 1), F.avg("n")),
+    "by name": lambda df: df.groupBy("page").agg({"n": "sum", "x": "max"}),
+    "by several": lambda df: df.groupBy("t", "ok", "d").count(),
+    "by nothing": lambda df: df.groupBy().count(),
+    "above": lambda df: df.groupBy("page").agg(F.sum("n").alias("s")).filter("s > 3").orderBy(F.desc("s")).limit(2),
+    "renamed": lambda df: df.groupBy("page").agg(F.sum("n").alias("s")).withColumn("s", F.col("s") * 2).toDF("p", "q"),
+    "distinct": lambda df: df.select("page", "n").distinct(),
+    "distinct, counted": lambda df: df.select("page", "n").distinct().groupBy("page").count(),
+    "largest": lambda df: df.select("page", "x").orderBy(F.desc("x")).limit(7),
+    "after filters": lambda df: df.filter("n > 3 and ok").withColumn("m", F.col("n") * 2).groupBy("page").sum("m"),
+    "exploded": lambda df: df.select("page", F.explode("l").alias("e")).groupBy("page", "e").count(),
+    "by functions": lambda df: df.withColumn("m", F.udf(lambda n: f"{n}!", "string")("n")).groupBy("m").count(),
+    "by pandas": lambda df: df.withColumn("m", doubled("x")).groupBy("page").agg(F.sum("m").alias("s")),
+}  # fmt: skip
+ROWS = {
+    "filter": lambda df: df.filter("n > 3").select("page", "n"),
+    "columns": lambda df: df.select("page", "x").withColumn("y", F.col("x") * 2).drop("x"),
+    "sorted": lambda df: df.select("page", "x").orderBy("x"),
+    "exploded": lambda df: df.select("n", F.explode("l").alias("e")),
+    "missing": lambda df: df.select("page", "n").fillna({"n": 0}).dropna(),
+    "function": lambda df: df.select(F.udf(lambda n: str(n), "string")("n").alias("text")),
+    "all columns": lambda df: df.drop("l").dropna(),
+    "unpivoted": lambda df: df.select("page", "n", "d").unpivot("page", ["n"], "what", "value"),
+}
+
+
+@F.pandas_udf(DoubleType())
+def doubled(values: pd.Series) -> pd.Series:
+    return values * 2
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_states_of_new_files_are_merged(compared, folder, name):
+    read = grown(compared, folder, lambda spark: STATES[name](clicks(spark, folder)))
+    assert read[1:] == [["day-4.parquet"], ["day-5.parquet"]]
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_rows_of_new_files_are_added(compared, folder, name):
+    read = grown(compared, folder, lambda spark: ROWS[name](clicks(spark, folder)))
+    assert read[1:] == [["day-4.parquet"], ["day-5.parquet"]]
+
+
+UNITED = {
+    "states": lambda df: df.select("page", "n").union(df.filter("ok").select("page", "n")).groupBy("page").sum("n"),
+    "rows": lambda df: df.select("page", "n").unionByName(df.select("n", "page")),
+}
+
+
+@pytest.mark.parametrize("name", UNITED)
+def test_files_that_are_read_twice_are_cut_in_both_places(compared, folder, name):
+    read = grown(compared, folder, lambda spark: UNITED[name](clicks(spark, folder)))
+    assert read[1:] == [["day-4.parquet"] * 2, ["day-5.parquet"] * 2]
+
+
+JOINS = {
+    "inner": lambda df, other: df.join(other, "page"),
+    "inner, the other way": lambda df, other: other.join(df, "page"),
+    "left": lambda df, other: df.join(other, "page", "left"),
+    "right": lambda df, other: other.join(df, "page", "right"),
+    "semi": lambda df, other: df.join(other, "page", "left_semi"),
+    "anti": lambda df, other: df.join(other, "page", "left_anti"),
+    "broadcast": lambda df, other: df.join(F.broadcast(other), "page"),
+    "by condition": lambda df, other: df.join(other, df["n"] > other["weight"]).drop(other["page"]),
+    "cross": lambda df, other: df.crossJoin(other.select("weight")),
+}
+
+
+@pytest.mark.parametrize("name", JOINS)
+def test_joins_with_what_does_not_grow(compared, folder, name):
+    def program(spark):
+        joined = JOINS[name](clicks(spark, folder), small(spark))
+        return joined.groupBy("page").agg(F.count("*").alias("c"), F.sum("n").alias("s"))
+
+    assert grown(compared, folder, program)[1:] == [["day-4.parquet"], ["day-5.parquet"]]
+
+
+def test_joined_files_that_do_not_grow_are_read_each_time(compared, folder, tmp_path):
+    other = tmp_path / "pages.parquet"
+    pa.parquet.write_table(pa.table({"page": ["a", "b"], "title": ["A", "B"]}), other)
+    later(other, -100)
+
+    def program(spark):
+        return clicks(spark, folder).join(spark.read.parquet(str(other)), "page").groupBy("title").count()
+
+    assert grown(compared, folder, program)[1] == ["day-4.parquet", "pages.parquet"]
+    pa.parquet.write_table(pa.table({"page": ["a", "b"], "title": ["A", "C"]}), other)
+    later(other, 90)
+    assert compared(program) == [f"day-{day}.parquet" for day in range(1, 6)] + ["pages.parquet"]
+
+
+WHOLE = {
+    "a full join": lambda df, other: df.join(other, "page", "full").groupBy("page").count(),
+    "a left join from the other side": lambda df, other: other.join(df, "page", "left").groupBy("page").count(),
+    "first values": lambda df, other: df.groupBy("page").agg(F.count("*"), F.first("page")),
+    "medians": lambda df, other: df.groupBy("page").agg(F.median("n")),
+    "distinct sums": lambda df, other: df.groupBy("page").agg(F.sum_distinct("n")),
+    "values by others": lambda df, other: df.groupBy("page").agg(F.max_by("n", "x")),
+    "a join with itself": lambda df, other: df.join(df.groupBy("page").agg(F.max("n").alias("n")), ["page", "n"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_what_cannot_be_merged_is_computed_as_a_whole(compared, folder, name):
+    read = grown(compared, folder, lambda spark: WHOLE[name](clicks(spark, folder), small(spark)))
+    if name == "a join with itself":  # the largest values of the pages are put together, the rest is not
+        assert all("day-1.parquet" in files for files in read)
+    else:
+        assert read == [None] * 3
+
+
+def test_pivots_and_rollups_are_computed_as_a_whole(compared, folder):
+    assert grown(compared, folder, lambda spark: clicks(spark, folder).rollup("page").count()) == [None] * 3
+
+
+# what files do
+
+
+def pages(folder):
+    return lambda spark: clicks(spark, folder).groupBy("page").agg(F.sum("n").alias("s"), F.count("*").alias("c"))
+
+
+def test_several_files_at_once_and_names_in_between(compared, folder):
+    grown(compared, folder, pages(folder), (3, 7), (8, 9))
+    for day, when in ((5, 20), (4, 21)):
+        later(write(folder, day), when)
+    assert compared(pages(folder)) == ["day-4.parquet", "day-5.parquet"]
+
+
+def test_a_file_that_changed_is_computed_again(compared, folder):
+    grown(compared, folder, pages(folder))
+    later(write(folder, 2, rows=7), 50)
+    assert "day-2.parquet" in compared(pages(folder))
+
+
+def test_a_file_that_vanished_is_no_longer_counted(compared, folder):
+    grown(compared, folder, pages(folder))
+    (folder / "day-2.parquet").unlink()
+    compared(pages(folder))
+    (folder / "day-1.parquet").unlink()
+    compared(pages(folder))
+
+
+def test_a_window_that_moves(compared, folder):
+    read = []
+    for day in range(1, 12):
+        write(folder, day)
+        if day > 4:
+            (folder / f"day-{day - 4}.parquet").unlink()
+        read.append(compared(pages(folder)))
+    assert all(len(files) <= 1 for files in read[-4:])
+
+
+def test_histories_that_branch(compared, folder):
+    grown(compared, folder, pages(folder))
+    (folder / "day-5.parquet").unlink()
+    write(folder, 6)
+    assert compared(pages(folder)) == ["day-6.parquet"]
+
+
+def test_files_without_rows(compared, folder):
+    read = grown(compared, folder, pages(folder), written=lambda folder, day: write(folder, day, 0 if day > 3 else 9))
+    assert read[1:] == [["day-4.parquet"], ["day-5.parquet"]]
+    (folder / "_SUCCESS").write_bytes(b"")
+    later(folder / "_SUCCESS", 99)
+    assert compared(pages(folder)) == ["_SUCCESS"]
+
+
+def test_nothing_but_empty_files(compared, folder):
+    for program in (pages(folder), lambda spark: clicks(spark, folder).agg(F.sum("n"), F.count("*"), F.max("x"))):
+        for path in folder.iterdir():
+            path.unlink()
+        grown(compared, folder, program, written=lambda folder, day: write(folder, day, 0))
+
+
+def test_folders_within_the_folder(compared, folder):
+    def written(folder, day):
+        (folder / f"week {day // 3}").mkdir(exist_ok=True)
+        write(folder / f"week {day // 3}", day)
+
+    assert grown(compared, folder, pages(folder), written=written)[1:] == [["day-4.parquet"], ["day-5.parquet"]]
+
+
+def test_several_paths_and_patterns(compared, folder, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    later(write(other, 40), -5)
+
+    def program(spark):
+        return spark.read.parquet(f"{folder}/day-*.parquet", str(other / "day-40.parquet")).groupBy("page").count()
+
+    assert grown(compared, folder, program)[1:] == [["day-4.parquet"], ["day-5.parquet"]]
+    (folder / "notes.txt").write_text("not a table")
+    later(folder / "notes.txt", 80)
+    compared(program)
+
+
+def test_two_folders_one_behind_the_other(compared, folder, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    for day in (1, 2):
+        write(other, day)
+
+    def program(spark):
+        both = clicks(spark, folder).select("page", "n").union(clicks(spark, other).select("page", "n"))
+        return both.groupBy("page").agg(F.sum("n").alias("s"), F.count("*").alias("c"))
+
+    assert grown(compared, folder, program)[1:] == [["day-4.parquet"], ["day-5.parquet"]]
+    write(other, 6)
+    assert compared(program) == ["day-6.parquet"]
+
+
+# types that are found out from files
+
+
+def lines(text):
+    def written(folder, day):
+        path = folder / f"day-{day}.{'json' if text(day).startswith('{') else 'csv'}"
+        path.write_text(text(day))
+        later(path, day)
+
+    return written
+
+
+def counted(read):
+    return lambda spark: read(spark.read).groupBy("k").agg(F.count("*").alias("c"), F.max("v").alias("v"))
+
+
+def test_csv_with_a_schema(compared, folder):
+    program = counted(lambda read: read.csv(str(folder), header=True, schema="k string, v int"))
+    read = grown(compared, folder, program, written=lines(lambda day: f"k,v\na,{day}\nb,{day + 1}\n"))
+    assert read[1:] == [["day-4.csv"], ["day-5.csv"]]
+
+
+@pytest.mark.parametrize("infer", [True, False])
+def test_types_of_csv_change_with_a_later_file(compared, folder, infer):
+    program = counted(lambda read: read.csv(str(folder), header=True, inferSchema=infer))
+    texts = {6: "k,v\na,7.5\n", 7: "k,v\nb,word\n", 8: "k,v\nb,3\n"}
+    written = lines(lambda day: texts.get(day, f"k,v\na,{day}\nb,{day + 1}\n"))
+    read = grown(compared, folder, program, written=written, then=(3, 4, 5, 6, 7, 8))
+    assert read[1:3] == [["day-4.csv"], ["day-5.csv"]]
+    if infer:
+        assert read[3] is None or "day-1.csv" in read[3]
+
+
+def test_rows_of_csv_whose_types_change(compared, folder):
+    program = lambda spark: spark.read.csv(str(folder), header=True, inferSchema=True).filter("k = 'a'")  # noqa: E731
+    texts = {6: "k,v\na,7.5\n", 7: "k,v\na,word\n"}
+    written = lines(lambda day: texts.get(day, f"k,v\na,{day}\nb,{day + 1}\n"))
+    grown(compared, folder, program, written=written, then=(3, 4, 5, 6, 7, 8))
+
+
+def test_columns_of_csv_in_another_order(compared, folder):
+    program = counted(lambda read: read.csv(str(folder), header=True))
+    texts = {6: "v,k\n7,a\n", 8: "k,v,w\nb,8,9\n"}
+    written = lines(lambda day: texts.get(day, f"k,v\na,{day}\nb,{day + 1}\n"))
+    grown(compared, folder, program, written=written, then=range(3, 11))
+
+
+@pytest.mark.parametrize("mode", ["PERMISSIVE", "DROPMALFORMED", "FAILFAST"])
+def test_broken_lines(compared, folder, mode):
+    options = {"mode": mode, "columnNameOfCorruptRecord": "broken"}
+    program = counted(lambda read: read.options(**options).json(str(folder), schema="k string, v int, broken string"))
+    texts = {5: '{"k": "a", "v": 1\n{"k": "b"}\n'}
+    written = lines(lambda day: texts.get(day, f'{{"k": "a", "v": {day}}}\n'))
+    grown(compared, folder, program, written=written, then=range(3, 8))
+
+
+def test_types_and_columns_of_json_change_with_a_later_file(compared, folder):
+    program = counted(lambda read: read.json(str(folder)))
+    texts = {6: '{"k": "a", "v": 7.5}\n', 7: '{"k": "b", "v": 1, "w": "new"}\n', 8: '{"k": "b", "v": "word"}\n'}
+    written = lines(lambda day: texts.get(day, f'{{"k": "a", "v": {day}}}\n{{"k": "b", "v": {day + 1}}}\n'))
+    read = grown(compared, folder, program, written=written, then=(3, 4, 5, 6, 7, 8, 9))
+    assert read[1:3] == [["day-4.json"], ["day-5.json"]]
+
+
+def test_lines_of_text(compared, folder):
+    def program(spark):
+        return spark.read.text(str(folder)).groupBy(F.length("value").alias("long")).count()
+
+    read = grown(compared, folder, program, written=lines(lambda day: "x" * day + "\nyy\n"))
+    assert read[1:] == [["day-4.csv"], ["day-5.csv"]]
+
+
+@pytest.mark.parametrize("merge", [True, False])
+def test_columns_that_come_later(compared, folder, merge):
+    def program(spark):
+        return spark.read.option("mergeSchema", merge).parquet(str(folder)).groupBy("page").agg(F.count("*").alias("c"))
+
+    grown(compared, folder, program)
+    write(folder, 6, new=lambda n: n)
+    compared(program)
+    write(folder, 7, new=lambda n: n)
+    compared(program)
+
+
+def partitioned(folder, day):
+    path = folder / f"day={day:02}" if day < 6 else folder / f"day=x{day}"
+    path.mkdir(exist_ok=True)
+    return write(path, day)
+
+
+def test_partitions_whose_type_changes(compared, folder):
+    def program(spark):
+        return clicks(spark, folder).groupBy("day").agg(F.count("*").alias("c"), F.sum("n").alias("s"))
+
+    read = grown(compared, folder, program, written=partitioned, then=(3, 4, 5, 6, 7))
+    assert read[1:3] in ([["day-4.parquet"], ["day-5.parquet"]], [None, None])
+
+
+def test_one_partition_is_no_whole(compared, folder):
+    partitioned(folder, 1)
+    grown(compared, folder / "day=01", pages(folder / "day=01"), days=(11,), then=(12, 13, 14))
+
+
+# values
+
+
+def test_values_that_are_no_numbers(compared, folder):
+    nan = float("nan")
+    for name in ("max", "min"):
+        for path in folder.iterdir():
+            path.unlink()
+        program = lambda spark, name=name: clicks(spark, folder).groupBy("page").agg(getattr(F, name)("f").alias("f"))  # noqa: E731
+        grown(compared, folder, program, written=lambda folder, day: write(folder, day, f=lambda n: n / 3))
+        write(folder, 6, f=lambda n: nan)
+        sent = compared(program)
+        assert sent is None
+
+
+def test_keys_that_are_floats(compared, folder):
+    odd = [0.0, -0.0, float("nan"), float("inf"), None, 1.5]
+    program = lambda spark: clicks(spark, folder).groupBy("f").count()  # noqa: E731
+    read = grown(compared, folder, program, written=lambda folder, day: write(folder, day, f=lambda n: odd[n % 6]))
+    assert read[1:] == [["day-4.parquet"], ["day-5.parquet"]]
+
+
+def test_sums_that_overflow(compared, folder):
+    large = 2**62
+    program = lambda spark: clicks(spark, folder).agg(F.sum("big").alias("s"))  # noqa: E731
+    grown(compared, folder, program, written=lambda folder, day: write(folder, day, 5, big=lambda n: large + n))
+
+
+def test_decimals_of_all_digits_are_computed_as_a_whole(compared, folder):
+    program = lambda spark: clicks(spark, folder).agg(F.sum(F.col("d").cast("decimal(38,2)")).alias("s"))  # noqa: E731
+    assert grown(compared, folder, program) == [None] * 3
+
+
+def test_exact_floats(plain, enabled, spark, sent, folder, home):
+    nectar.disable()
+    nectar.enable(home=home, reserve=0, exact_floats=True)
+    for day in range(1, 6):
+        write(folder, day)
+        clicks(spark, folder).agg(F.sum("x")).collect()
+        session.current().settle()
+    assert sent == []
+    for day in range(6, 9):
+        write(folder, day)
+        clicks(spark, folder).agg(F.sum("n")).collect()
+        session.current().settle()
+    assert sent[-1] == []
+    assert ["day-8.parquet"] in sent
+
+
+def test_keys_that_are_times(compared, spark, plain, folder):
+    zones = "Asia/Tokyo", "America/New_York"
+    start = datetime.datetime(2024, 3, 10, 1, tzinfo=datetime.UTC)
+    more = {
+        "at": lambda n: start + datetime.timedelta(minutes=31 * (n % 200)),
+        "there": lambda n: datetime.datetime(1900, 1, 1) + datetime.timedelta(microseconds=n % 9),
+    }
+    for zone in zones:
+        for path in folder.iterdir():
+            path.unlink()
+        for each in (spark, plain):
+            each.conf.set("spark.sql.session.timeZone", zone)
+
+        def program(session):
+            keys = F.date_trunc("hour", "at").alias("hour"), F.hour("at").alias("h"), F.col("there")
+            made = clicks(session, folder).groupBy(*keys).agg(F.max("at").alias("last"), F.hour(F.min("at")).alias("b"))
+            return made.withColumn("c", F.hour("last")).withColumn("d", F.date_format("hour", "yyyy-MM-dd HH"))
+
+        read = grown(compared, folder, program, written=lambda folder, day: write(folder, day, 200, **more))
+        assert read[1:] == [["day-4.parquet"], ["day-5.parquet"]]
+
+
+def test_keys_that_are_bytes_or_nothing(compared, folder):
+    odd = [b"", b"\x00\xff", None, b"a"]
+    program = lambda spark: clicks(spark, folder).groupBy("b", F.lit(None).cast("int").alias("none")).count()  # noqa: E731
+    read = grown(compared, folder, program, written=lambda folder, day: write(folder, day, b=lambda n: odd[n % 4]))
+    assert all(files is None or files[0] in ("day-1.parquet", "day-4.parquet", "day-5.parquet") for files in read)
+
+
+def test_averages_of_decimals_are_computed_as_a_whole(compared, folder):
+    assert grown(compared, folder, lambda spark: clicks(spark, folder).agg(F.avg("d"))) == [None] * 3
+
+
+# actions
+
+
+ACTIONS = {
+    "show": lambda df: df.show(),
+    "show a few": lambda df: df.orderBy("page").show(2, truncate=False),
+    "count": lambda df: df.count(),
+    "collect": lambda df: sorted(map(repr, df.collect())),
+    "sorted": lambda df: df.orderBy("s", "page").collect(),
+    "toPandas": lambda df: df.orderBy("page").toPandas().to_dict(),
+    "first": lambda df: df.orderBy("page").first(),
+    "take": lambda df: df.orderBy(F.desc("page")).take(2),
+    "tail": lambda df: df.orderBy("page").tail(2),
+    "toLocalIterator": lambda df: sorted(map(repr, df.toLocalIterator())),
+}
+
+
+@pytest.mark.parametrize("name", ACTIONS)
+def test_actions(plain, enabled, spark, sent, folder, capsys, name):
+    for day in range(1, 6):
+        write(folder, day)
+        answers = []
+        for each in (spark, plain):
+            answers.append((ACTIONS[name](pages(folder)(each).orderBy("page")), capsys.readouterr().out))
+            enabled.settle()
+        assert answers[0] == answers[1]
+    assert ["day-5.parquet"] in sent
+    assert sent.count(["day-1.parquet"]) == 0
+
+
+def test_a_few_rows_in_order_are_shown(plain, enabled, spark, sent, folder, capsys):
+    for day in range(1, 6):
+        write(folder, day)
+        for each in (spark, plain):
+            clicks(each, folder).select("x", "page").orderBy(F.desc("x")).limit(30).show()
+            enabled.settle()
+        shown = capsys.readouterr().out
+        assert shown[: len(shown) // 2] == shown[len(shown) // 2 :]
+    assert ["day-5.parquet"] in sent
+
+
+# other parts that are known
+
+
+def test_known_results_of_all_files_are_no_parts(compared, folder):
+    """A result that others have kept, of a step between files and aggregates, is of all files, and not of new ones."""
+
+    def program(spark):
+        cleaned = clicks(spark, folder).filter("n > 2").select("page", "n")
+        cleaned.cache()
+        return cleaned.groupBy("page").agg(F.sum("n").alias("s"), F.count("*").alias("c"))
+
+    def other(spark):
+        return clicks(spark, folder).filter("n > 2").select("page", "n").distinct()
+
+    for day in range(1, 7):
+        write(folder, day)
+        for each in (other, program) if day % 2 else (program, other):
+            compared(each)
+
+
+def test_a_side_that_is_known(compared, folder, tmp_path):
+    other = tmp_path / "pages.parquet"
+    pa.parquet.write_table(pa.table({"page": ["a", "b", "b"], "title": ["A", "B", "B"]}), other)
+    later(other, -100)
+
+    def program(spark):
+        titles = spark.read.parquet(str(other)).distinct()
+        titles.cache()
+        return clicks(spark, folder).join(titles, "page").groupBy("title").count()
+
+    grown(compared, folder, program)
+
+
+# programs that are not put together
+
+
+def test_what_cannot_be_put_together_is_not_tried_for_ever(compared, folder, sent, monkeypatch):
+    from nectar.dialects.spark.incremental import growing
+
+    tried = []
+
+    def fails(self, pieces):
+        tried.append(pieces)
+        raise ValueError("it cannot be merged")
+
+    monkeypatch.setattr(growing._Work, "merged", fails)
+    grown(compared, folder, pages(folder), then=range(3, 9))
+    assert len(tried) == 2
+
+
+def test_an_error_of_the_program_is_told_as_it_is(plain, enabled, spark, sent, folder):
+    def fails(n):
+        if n == 5:
+            raise ValueError("five is too much")
+        return n
+
+    made = F.udf(fails, "long")
+    for day in (1, 2, 3):
+        write(folder, day, 3)
+        clicks(spark, folder).select(made("n").alias("n")).groupBy("n").count().collect()
+        enabled.settle()
+    write(folder, 4, 60)
+    errors = []
+    for each in (spark, plain):
+        with pytest.raises(Exception, match="five") as caught:
+            clicks(each, folder).select(made("n").alias("n")).groupBy("n").count().collect()
+        errors.append(caught.value)
+    assert type(errors[0]) is type(errors[1])
+
+
+def test_columns_of_a_certain_frame(compared, folder):
+    def program(spark):
+        df = clicks(spark, folder)
+        made = df.filter(df["n"] > 2).groupBy(df["page"]).agg(F.sum(df["n"]).alias("s"))
+        return made.select(made["page"], made["s"] + 1)
+
+    assert grown(compared, folder, program)[1:] == [["day-4.parquet"], ["day-5.parquet"]]
+
+
+def test_aliases_above(compared, folder):
+    def program(spark):
+        df = clicks(spark, folder).alias("a")
+        return df.groupBy("a.page").agg(F.sum("a.n").alias("s")).select("s", "page")
+
+    grown(compared, folder, program)
+
+
+def test_a_sort_by_what_is_not_given(compared, folder):
+    grown(compared, folder, lambda spark: clicks(spark, folder).select("page").orderBy("x").limit(3))
+
+
+def test_a_part_that_was_lost_is_computed_again(compared, folder, home):
+    grown(compared, folder, pages(folder))
+    for path in (home / "data").rglob("*.arrow") if (home / "data").exists() else home.rglob("*.arrow"):
+        path.unlink()
+    write(folder, 6)
+    compared(pages(folder))
+    write(folder, 7)
+    compared(pages(folder))
+
+
+# other processes
+
+PROGRAM = """
+    import sys
+    import nectar
+    nectar.enable(reserve=0)
+    from pysail.spark import SparkConnectServer
+    server = SparkConnectServer()
+    server.start(background=True)
+    from pyspark.sql import SparkSession, functions as F
+    from nectar.dialects.spark.incremental import growing
+    growing.LEAST_SECONDS = 0.0
+    spark = SparkSession.builder.remote("sc://%s:%d" % server.listening_address).getOrCreate()
+    made = spark.read.parquet(sys.argv[1]).groupBy("page").agg(F.sum("n").alias("s")).orderBy("page")
+    print(made.collect())
+    print(nectar.last_run().parts[-1].reason)
+"""
+
+
+def test_another_process_goes_on(folder, home, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(textwrap.dedent(PROGRAM))
+    source = str(Path(nectar.__file__).parents[1])
+    environment = {**os.environ, "PYTHONPATH": source, "NECTAR_HOME": str(home), "PYTHONDONTWRITEBYTECODE": "1"}
+    told = []
+    for day in range(1, 5):
+        write(folder, day)
+        done = subprocess.run(
+            [sys.executable, str(program), str(folder)], env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        told.append(done.stdout.strip().splitlines()[-1])
+    assert told[-1] == "put together from 1 known part and what is new"
