@@ -53,6 +53,9 @@ class Work(Protocol[_Frame]):
     def merged(self, pieces: Sequence[Piece[_Frame]]) -> Piece[_Frame]:
         """The state of neighbouring runs, which stand in order."""
 
+    def extended(self, head: Run[Entry], end: int) -> Piece[_Frame] | None:
+        """The state of a known run and of the parts behind it, without a state of their own; None if it is no gain."""
+
 
 @dataclass(frozen=True, slots=True)
 class Together(Generic[_Frame]):
@@ -74,6 +77,9 @@ def put_together(cut: Cut, covering: Covering, entries: Sequence[Entry], work: W
     grows = not cut.seams and _grows(cut, entries)
     # States are known, but of streams with another beginning: it moves. States of single files outlive that.
     moves = bool(entries) and not grows and not cut.seams
+    at_once = _extended(covering, work) if grows else None
+    if at_once is not None:
+        return Together(at_once, [], [_superseding(at_once, cut, covering, entries)])
     at_hand: list[Piece[_Frame]] = []
     for piece in covering.pieces:
         if isinstance(piece, Run):
@@ -88,11 +94,27 @@ def put_together(cut: Cut, covering: Covering, entries: Sequence[Entry], work: W
     if len(at_hand) > 1:
         whole = work.merged(at_hand)
         if grows:
-            # The next growth merges two states. What was the state of everything is for histories that branch.
-            supersedes = tuple(run.what for run in covering.known if run.start == 0)
-            merged.append(replace(whole, supersedes=supersedes, outgrown=_outgrown(cut, entries)))
+            merged.append(_superseding(whole, cut, covering, entries))
         at_hand = [whole]
     return Together(at_hand[0], new, merged)
+
+
+def _extended(covering: Covering, work: Work[_Frame]) -> Piece[_Frame] | None:
+    """The state of everything where one of its beginning is known, and everything else is new; None if it is not so."""
+    if len(covering.pieces) != 2:
+        return None
+    head, gap = covering.pieces
+    if not isinstance(head, Run) or not isinstance(gap, Gap):
+        return None
+    return work.extended(head, gap.end)
+
+
+def _superseding(
+    whole: Piece[_Frame], cut: Cut, covering: Covering, entries: Sequence[Entry]
+) -> Piece[_Frame]:  # fmt: skip
+    """The next growth merges two states. What was the state of everything is for histories that branch."""
+    supersedes = tuple(run.what for run in covering.known if run.start == 0)
+    return replace(whole, supersedes=supersedes, outgrown=_outgrown(cut, entries))
 
 
 def _doubled(

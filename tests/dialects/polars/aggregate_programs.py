@@ -150,12 +150,16 @@ class NotMerged(Exception):
 
 @dataclass(frozen=True)
 class Way:
-    """How aggregates are computed. whole: all rows are one group. stored: states go through a file before merging."""
+    """How aggregates are computed. whole: all rows are one group. stored: states go through a file before merging.
+
+    alone: rows of the later parts are merged each by itself, where that can be.
+    """
 
     engine: str = "in-memory"
     whole: bool = False
     ordered: bool = True
     stored: bool = False
+    alone: bool = False
 
     def at_once(self, frame: pl.DataFrame, aggregates: list[pl.Expr]) -> pl.DataFrame:
         """The aggregates, as plain Polars computes them."""
@@ -172,6 +176,9 @@ class Way:
             raise NotMerged(apart)
         parts = [frame[start:end] for start, end in zip([0, *cuts], [*cuts, frame.height], strict=True)]
         merged, *others = [self._state(part, apart) for part in parts]
+        if self.alone and not self.whole and all(each is not None for each in apart.states.single):
+            rows = [part.lazy().select("k", *apart.states.single).collect(engine=self.engine) for part in parts[1:]]
+            others = rows if all(each.schema == merged.schema for each in rows) else others
         for state in others:  # one by one: what is merged is a state again
             merged = self.at_once(pl.concat([merged, state]), apart.states.merged)
         return merged.lazy().select(*([] if self.whole else ["k"]), *apart.finishing).collect(engine=self.engine)

@@ -53,7 +53,7 @@ seen: Counter[str] = Counter()
 @given(st.integers(0, 2**48))
 def merged_is_at_once(seed):
     draw = Random(seed)
-    way = Way(draw.choice(ENGINES), draw.random() < 0.3, draw.random() < 0.5, draw.random() < 0.3)
+    way = Way(draw.choice(ENGINES), draw.random() < 0.3, draw.random() < 0.5, draw.random() < 0.3, draw.random() < 0.4)
     frame = programs.rows(draw, draw.choice([0, 1, 3, 12, 24]))
     cuts = sorted(draw.randrange(frame.height + 1) for _ in range(draw.randrange(4)))
     kinds = [programs.aggregate, programs.aggregate, programs.several, *([] if way.whole else [programs.list_of])]
@@ -206,6 +206,36 @@ def test_selectors_that_do_not_go_side_by_side_are_not_guessed():
     key = [serialised(pl.col("k"))]
     assert isinstance(taken_apart([serialised(cs.integer().sum() - pl.all().count())], schema, key), str)
     assert isinstance(taken_apart([serialised(pl.col("gone").sum())], schema, key), str)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", programs.ANY)
+def test_rows_merged_alone_give_what_states_of_them_give(name, engine):
+    """Of every type: sums that change it, counts without nulls, extremes with NaN."""
+    values = pl.col(name)
+    for aggregate in (values.sum(), values.count(), values.len(), pl.len(), values.min(), values.max(), values.mean()):
+        keys, of = [serialised(pl.col("k"))], serialised(aggregate.alias("x"))
+        frame = programs.rows(Random(name), 60)
+        apart = taken_apart([of], frame.schema, keys)
+        if isinstance(apart, str):
+            continue
+        way = Way(engine, alone=True)
+        expected = answer(lambda way=way, frame=frame, of=aggregate: way.at_once(frame, [of.alias("x")]))
+        found = answer(lambda way=way, frame=frame, of=aggregate: way.in_parts(frame, [20], [of.alias("x")]))
+        if isinstance(expected, Exception) or isinstance(found, Exception):
+            assert isinstance(found, Exception)
+            continue
+        assert all(each is not None for each in apart.states.single)
+        expect_equal(found, expected, way, f'"{name}".mean(' if "mean" in str(aggregate) else "")
+
+
+def test_aggregates_that_leave_out_rows_have_no_states_of_single_rows():
+    states = [pl.col("i").filter(pl.col("i") > 1).sum(), pl.col("i").drop_nulls().count(), pl.col("i").first()]
+    for aggregate in states:
+        apart = taken_apart(
+            [serialised(aggregate)], pl.Schema({"k": pl.Int64, "i": pl.Int64}), [serialised(pl.col("k"))]
+        )
+        assert isinstance(apart, str) or any(each is None for each in apart.states.single), aggregate
 
 
 def test_equal_states_are_shared():

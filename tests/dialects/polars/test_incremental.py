@@ -12,6 +12,8 @@ from polars.testing import assert_frame_equal
 import nectar
 from nectar import session
 from nectar.dialects.polars import growth as growth_module
+from nectar.dialects.polars.incremental import advance as advance_module
+from nectar.dialects.polars.incremental.groups import StateParts
 
 AGGREGATES = {
     "sum": pl.col("v").sum(), "len": pl.len(), "count": pl.col("v").count().alias("c"), "min": pl.col("v").min(),
@@ -180,10 +182,33 @@ def test_exact_floats_forbids_merging_them(tmp_path, states):
     assert states() == []
 
 
+@pytest.mark.parametrize("name", ["sum", "len", "mean"])
+def test_where_groups_are_many_new_rows_are_merged_with_the_state_at_once(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(advance_module, "MANY_GROUPS", 1)
+    merged = []
+    before = StateParts.extended
+    monkeypatch.setattr(StateParts, "extended", lambda self, *args: merged.append(1) or before(self, *args))
+    days = Days(tmp_path / "days")
+    with nectar.reuse(home=tmp_path / "home"):
+        for _ in range(6):
+            days.come()
+            checked(lambda: days.scan().group_by("k").agg(AGGREGATES[name].alias("x")))
+        days.rewrite()
+        checked(lambda: days.scan().group_by("k").agg(AGGREGATES[name].alias("x")))
+    assert len(merged) >= 3
+
+
 @settings(deadline=None, max_examples=settings().max_examples // 2)  # each takes a while
 @given(history=st.lists(st.sampled_from(["come", "come", "go", "rewrite", "run"]), min_size=3, max_size=9),
-       some=st.lists(st.sampled_from(sorted(AGGREGATES)), min_size=1, max_size=4, unique=True))  # fmt: skip
-def test_any_history(tmp_path_factory, history, some):
+       some=st.lists(st.sampled_from(sorted(AGGREGATES)), min_size=1, max_size=4, unique=True),
+       many=st.sampled_from([1, 200_000]))  # fmt: skip
+def test_any_history(tmp_path_factory, history, some, many):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(advance_module, "MANY_GROUPS", many)
+        _run_any_history(tmp_path_factory, history, some)
+
+
+def _run_any_history(tmp_path_factory, history, some):
     folder = tmp_path_factory.mktemp("history")
     days = Days(folder / "days")
     days.come()

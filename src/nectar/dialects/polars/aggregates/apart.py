@@ -81,7 +81,7 @@ def _over_states(expression: Any, states: States) -> Over:
     """The expression with aggregates replaced by states, under any name."""
     kind, content = kind_of(expression)
     if kind == "Len":
-        return states.of(pl.len(), by("sum"))
+        return states.of(pl.len(), by("sum"), single=pl.lit(1, dtype=pl.get_index_type()))
     if kind == "Literal" and is_elementwise(expression):
         return expression_of(expression)
     if kind == "Agg":

@@ -121,7 +121,13 @@ def _sum(whole: pl.Expr, of: Any, options: Any, states: States) -> Over:
     kind = states.type_of(whole)
     if kind is None or not (kind.is_numeric() or kind == pl.Duration):
         return Unmerged(f"sum of {kind or 'an unknown type'} cannot be merged")
-    return states.of(whole, _decimal_sum(kind) if isinstance(kind, pl.Decimal) else by("sum"), is_sum=True)
+    merge = _decimal_sum(kind) if isinstance(kind, pl.Decimal) else by("sum")
+    return states.of(whole, merge, is_sum=True, single=_each_row(of, lambda rows: rows.cast(kind)))
+
+
+def _each_row(of: Any, made: Callable[[pl.Expr], pl.Expr]) -> pl.Expr | None:
+    """A state of each row by itself; None if the aggregate leaves out rows, so that some have no state."""
+    return made(expression_of(of)) if reads_rows(of) else None
 
 
 def _decimal_sum(kind: pl.Decimal) -> Merge:
@@ -134,9 +140,18 @@ def _decimal_sum(kind: pl.Decimal) -> Merge:
     return Merge(f"sum of {kind}", merged)
 
 
+def _count(whole: pl.Expr, of: Any, options: Any, states: States) -> Over:
+    def counted(rows: pl.Expr) -> pl.Expr:
+        counts = rows.is_not_null() | pl.lit(bool(options["include_nulls"]))
+        return counts.cast(pl.get_index_type())
+
+    return states.of(whole, by("sum"), single=_each_row(of, counted))
+
+
 def _extreme(method: str) -> _Rule:
     def rule(whole: pl.Expr, of: Any, options: Any, states: States) -> Over:
-        return states.of(whole, by(f"nan_{method}" if options["propagate_nans"] else method))
+        merge = by(f"nan_{method}" if options["propagate_nans"] else method)
+        return states.of(whole, merge, single=_each_row(of, lambda rows: rows))
 
     return rule
 
@@ -165,7 +180,10 @@ def _mean(whole: pl.Expr, of: Any, options: Any, states: States) -> Over:
 
 def _count_and_total(of: Any, states: States) -> tuple[pl.Expr, pl.Expr]:
     rows = expression_of(of)
-    return states.of(rows.count(), by("sum")), states.of(rows.cast(pl.Float64).sum(), by("sum"), is_sum=True)
+    counted = _each_row(of, lambda rows: rows.is_not_null().cast(pl.get_index_type()))
+    summed = _each_row(of, lambda rows: rows.cast(pl.Float64))
+    count = states.of(rows.count(), by("sum"), single=counted)
+    return count, states.of(rows.cast(pl.Float64).sum(), by("sum"), is_sum=True, single=summed)
 
 
 def _variance(root: bool) -> _Rule:
@@ -273,7 +291,7 @@ _AGGREGATES: Final[dict[str, _Rule]] = {
     "Last": _end("Last"),
     "FirstNonNull": _itself("first", ignore_nulls=True),
     "LastNonNull": _itself("last", ignore_nulls=True),
-    "Count": _itself("sum"),
+    "Count": _count,
     "Mean": _mean,
     "Var": _variance(root=False),
     "Std": _variance(root=True),

@@ -41,7 +41,7 @@ class States:
     schema: of the rows. whole: all rows are one group, which a part may have no row of. made: what each state is made
     with. merged: how states are merged. sums: names of states that are sums, whose last bits depend on how a stream is
     cut if they are floats. lists: names of states that grow with what they are made of. by_user: one is merged by a
-    function of the user.
+    function of the user. single: the states of each row by itself, computed row by row; None where nobody knows how.
     """
 
     schema: pl.Schema = field(default_factory=pl.Schema)
@@ -51,16 +51,20 @@ class States:
     sums: set[str] = field(default_factory=set)
     lists: set[str] = field(default_factory=set)
     by_user: bool = False
+    single: list[pl.Expr | None] = field(default_factory=list)
     _names: dict[tuple[bytes, str], str] = field(default_factory=dict)
 
-    def of(self, made: pl.Expr, merge: Merge, *, is_sum: bool = False, is_list: bool = False) -> pl.Expr:
-        """The state made by an expression, as a column of the merged states."""
+    def of(
+        self, made: pl.Expr, merge: Merge, *, is_sum: bool = False, is_list: bool = False, single: pl.Expr | None = None
+    ) -> pl.Expr:
+        """The state made by an expression, as a column of the merged states. single: the same of one row."""
         known = (made.meta.serialize(), merge.name)
         name = self._names.get(known)
         if name is None:
             name = self._names[known] = f"{_PREFIX}{len(self._names)}"
             self.made.append(made.alias(name))
             self.merged.append(merge.of(pl.col(name)).alias(name))
+            self.single.append(None if single is None else single.alias(name))
             self.sums |= {name} if is_sum else set()
             self.lists |= {name} if is_list else set()
         return pl.col(name)

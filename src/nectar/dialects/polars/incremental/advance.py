@@ -17,6 +17,7 @@ import polars as pl
 from nectar.catalog.rates import LearnedRates
 from nectar.catalog.service import Catalog
 from nectar.dialects.polars.incremental.cuts import Run as RunFrame
+from nectar.dialects.polars.incremental.groups import StateParts
 from nectar.dialects.polars.incremental.parts import Parts, Sources, scans_of, way_of
 from nectar.dialects.polars.keying import Keyed, key_over
 from nectar.dialects.polars.stored import StoredFrame
@@ -29,6 +30,7 @@ from nectar.rewrite.states import Piece, are_useless, put_together
 from nectar.store.read import Result
 
 rates: Final = LearnedRates("polars")
+MANY_GROUPS = 200_000  # from which on grouping new rows by themselves costs about what merging them costs
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,15 @@ class _Work:
         seconds = time.perf_counter() - begun
         rates.learn(self._catalog, size, seconds, states=True)
         return Piece(pieces[0].start, pieces[-1].end, frame, seconds + sum(piece.seconds for piece in pieces))
+
+    def extended(self, head: Run[Entry], end: int) -> Piece[pl.DataFrame] | None:
+        """The state of a known run and of what is behind it; None if groups are so few that it makes no difference."""
+        parts = self._parts
+        if head.what.rows < MANY_GROUPS or not isinstance(parts, StateParts) or parts.single is None:
+            return None
+        begun = time.perf_counter()
+        frame = self._run(parts.extended(self.read(head.what), self._filled(head.end, end)))
+        return Piece(head.start, end, frame, time.perf_counter() - begun + head.what.seconds)
 
     def _rows(self, pieces: Sequence[Run[Entry] | Gap]) -> Advanced | None:
         filled: list[Sources | pl.DataFrame] = []

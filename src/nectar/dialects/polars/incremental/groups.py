@@ -34,6 +34,7 @@ class StateParts:
     ordered: bool
     states: States
     finishing: tuple[pl.Expr, ...]
+    single: tuple[pl.Expr, ...] | None = None  # the states of each row by itself, if they are computed row by row
     are_states: bool = True
 
     def key(self, start: int, end: int, which: int = 0) -> bytes:
@@ -43,11 +44,25 @@ class StateParts:
 
     def part(self, pieces: Sequence[Sources]) -> pl.LazyFrame:
         """The state of the rows that come from these sources."""
-        frames = [self.keyed.plan.frame(self.rows, each) for each in pieces]
-        rows = frames[0] if len(frames) == 1 else pl.concat(frames)
+        rows = self._rows_of(pieces)
         if self.keys is None:
             return rows.select(pl.len().alias(_ROWS), *self.states.made)
         return rows.group_by(*self.keys, maintain_order=self.ordered).agg(*self.states.made)
+
+    def _rows_of(self, pieces: Sequence[Sources]) -> pl.LazyFrame:
+        frames = [self.keyed.plan.frame(self.rows, each) for each in pieces]
+        return frames[0] if len(frames) == 1 else pl.concat(frames)
+
+    def extended(self, state: pl.DataFrame, pieces: Sequence[Sources]) -> pl.LazyFrame:
+        """The state of everything that a state is of, and of the rows of these sources, each of which is merged alone.
+
+        Where groups are about as many as rows, grouping new rows first would cost as much again.
+        """
+        rows = self._rows_of(pieces).select(*(self.keys or ()), *(self.single or ()))
+        return self._grouped(pl.concat([state.lazy(), rows]))
+
+    def _grouped(self, together: pl.LazyFrame) -> pl.LazyFrame:
+        return together.group_by(*self._names, maintain_order=self.ordered).agg(*self.states.merged)
 
     def merged(self, parts: Sequence[pl.DataFrame]) -> pl.LazyFrame:
         """The state of all rows that these are states of."""
@@ -57,7 +72,7 @@ class StateParts:
             rows = pl.col(_ROWS)
             counted = together.filter((rows > 0) | (rows.sum() == 0))
             return counted.select(rows.sum(), *self.states.merged)
-        return together.group_by(*self._names, maintain_order=self.ordered).agg(*self.states.merged)
+        return self._grouped(together)
 
     def finished(self, part: pl.DataFrame) -> pl.LazyFrame:
         """The aggregates."""
@@ -142,7 +157,16 @@ def _checked(parts: StateParts, exact_floats: bool) -> StateParts | str:
     casts = [name for name in schema if merged[name] != schema[name]]
     if any(not (merged[name].is_float() and schema[name].is_float()) for name in casts):
         return "merging would give other types"
-    return _with_types(parts, schema)
+    return replace(_with_types(parts, schema), single=_single(parts, scans, types))
+
+
+def _single(parts: StateParts, scans: Sources, types: pl.Schema) -> tuple[pl.Expr, ...] | None:
+    """The states of each row by itself; None if they are not computed row by row, or have other types."""
+    single = tuple(each for each in parts.states.single if each is not None)
+    if parts.keys is None or len(single) < len(parts.states.single):
+        return None
+    rows = parts.keyed.plan.frame(parts.rows, scans).select(*parts.keys, *single)
+    return single if rows.collect_schema() == types else None
 
 
 def _with_types(parts: StateParts, schema: pl.Schema) -> StateParts:

@@ -215,6 +215,10 @@ class _Work:
         rates.learn(self._query.catalog, size, seconds, states=True)
         return Piece(pieces[0].start, pieces[-1].end, table, seconds + sum(piece.seconds for piece in pieces))
 
+    def extended(self, head: Run[Entry], end: int) -> Piece[pa.Table] | None:
+        """Nothing: states pass the client, so that there are never many groups."""
+        return None
+
 
 def _keep_state(query: Query, parts: Parts, piece: Piece[pa.Table]) -> None:
     """A state is kept in the background, if it is worth it and its files are what they were."""
