@@ -7,13 +7,14 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from tests.dialects.spark import engines
 
-engines.needed()
-pytestmark = engines.only_sail
+pytest.importorskip("tests.dialects.spark.at_hand", exc_type=ImportError)
+
+from tests.dialects.spark import engines
 
 import nectar
 
+pytestmark = engines.only_sail
 SOURCE = str(Path(nectar.__file__).parents[1])
 CLASSIC = textwrap.dedent("""
     from pyspark.sql import SparkSession, functions as F
@@ -34,12 +35,16 @@ def run(tmp_path, text, *, under=True, code=0, **environment):
         **os.environ, "PYTHONPATH": SOURCE, "NECTAR_HOME": str(tmp_path / "home"), "NECTAR_RESERVE": "0", **environment
     }  # fmt: skip
     command = [sys.executable, *(["-m", "nectar.cli", "run"] if under else []), "program.py"]
-    done = subprocess.run(command, cwd=tmp_path, env=everything, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(
+        command, cwd=tmp_path, env=everything, capture_output=True, text=True, check=False, timeout=120
+    )
     assert done.returncode == code, done.stderr
     return done
 
 
-@pytest.mark.parametrize("master", ["", '.master("local")', '.master("local[*]")', '.config("spark.master", "local[4]")'])
+@pytest.mark.parametrize(
+    "master", ["", '.master("local")', '.master("local[*]")', '.config("spark.master", "local[4]")']
+)
 def test_a_classic_program_runs_and_is_reused(tmp_path, master):
     first = run(tmp_path, CLASSIC % master)
     assert first.stdout == "[Row(k=0, count=5), Row(k=1, count=5)]\nTrue True classic\n"

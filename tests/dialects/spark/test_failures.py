@@ -3,9 +3,10 @@
 import logging
 
 import pytest
-from tests.dialects.spark import engines
 
-engines.needed()
+pytest.importorskip("tests.dialects.spark.at_hand", exc_type=ImportError)
+
+from tests.dialects.spark import engines
 
 import nectar
 from nectar.dialects.spark import interceptor, keying, query, servers

@@ -22,7 +22,9 @@ def test_reads_get_the_state_of_their_files_wherever_they_stand():
     one, two, other = read("/one"), read("/two", header="1"), read("/other")
     condition = expressions_pb2.Expression()
     condition.subquery_expression.plan_id = 3
-    joined = relations_pb2.Join(left=relations_pb2.Relation(filter=relations_pb2.Filter(input=one, condition=condition)), right=two)
+    joined = relations_pb2.Join(
+        left=relations_pb2.Relation(filter=relations_pb2.Filter(input=one, condition=condition)), right=two
+    )
     root = relations_pb2.Relation(
         with_relations=relations_pb2.WithRelations(root=relations_pb2.Relation(join=joined), references=[other, one])
     )

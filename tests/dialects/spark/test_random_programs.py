@@ -3,9 +3,8 @@
 import random
 
 import pytest
-from tests.dialects.spark import engines
 
-engines.needed()
+pytest.importorskip("tests.dialects.spark.at_hand", exc_type=ImportError)
 
 from pyspark.sql import functions as F
 

@@ -42,11 +42,15 @@ class Server(Connection):
         found = [each for each in place.rglob("*") if each.is_file()] if place.is_dir() else [place]
         found = [each for each in found if each.stat().st_size and not each.name.startswith((".", "_"))]
         rows = [(f"file:{root / each.relative_to(place)}".removesuffix("/."), each.stat()) for each in found]
-        return pa.table({
-            "path": [path for path, _ in rows],
-            "length": [status.st_size for _, status in rows],
-            "modificationTime": pa.array([status.st_mtime_ns // 1000 for _, status in rows], pa.timestamp("us", "UTC")),
-        })
+        return pa.table(
+            {
+                "path": [path for path, _ in rows],
+                "length": [status.st_size for _, status in rows],
+                "modificationTime": pa.array(
+                    [status.st_mtime_ns // 1000 for _, status in rows], pa.timestamp("us", "UTC")
+                ),
+            }
+        )
 
 
 def read(path):
@@ -167,3 +171,9 @@ def test_files_that_vanish_are_no_mistake(data, store):
     source = read(data)
     (data / "a.parquet").unlink()
     assert "cannot be told" in sight.why_unseen(Server(), source, store)
+
+
+def test_whether_the_store_is_seen(data, store):
+    assert sight.sees(Server(), store)
+    assert not sight.sees(Server(lambda path: None if path.startswith(str(store)) else path), store)
+    assert not sight.sees(Server(), store / "not there")

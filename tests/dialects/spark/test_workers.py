@@ -12,10 +12,10 @@ pytest.importorskip("pyspark.sql.connect.proto", reason="Spark is not installed:
 import numpy as np
 from pyspark.cloudpickle import register_pickle_by_value, unregister_pickle_by_value
 from pyspark.serializers import CloudPickleSerializer
+from tests.dialects.spark import engines
 
 from nectar.dialects.spark import workers
 from nectar.dialects.spark.functions import Pickled
-from tests.dialects.spark import engines
 
 FACTOR = 2
 
@@ -60,7 +60,14 @@ def test_what_is_imported_there_is_refused():
 
 def test_what_is_sent_along_is_not(sent_along):
     captured = {"a": 1}
-    for function in (here, deeper, Scale(), lambda n: here(n) + captured["a"], lambda n: json.dumps(n), lambda n: np.sin(n)):
+    for function in (
+        here,
+        deeper,
+        Scale(),
+        lambda n: here(n) + captured["a"],
+        lambda n: json.dumps(n),
+        lambda n: np.sin(n),
+    ):
         assert why(function) == ""
 
 
@@ -70,7 +77,11 @@ def test_a_module_of_the_program_that_is_captured_is_refused(sent_along):
 
 
 def test_several_modules_are_all_seen(sent_along):
-    assert workers._imported(pickled(lambda n: (json.dumps, random.Random, np.sin)).command) >= {"json", "random", "numpy"}
+    assert workers._imported(pickled(lambda n: (json.dumps, random.Random, np.sin)).command) >= {
+        "json",
+        "random",
+        "numpy",
+    }
 
 
 def test_large_functions_are_read_to_the_end(sent_along):

@@ -1,9 +1,9 @@
 """Whether a server sees the files that this process sees, under the same names and as they are now.
 
-Two proofs, both wanted. That a folder is shared: a file with a random content is written to it here, and the server reads
-it. It is written to folders that are ours to write to, the temporary one and the store's, never beside the data. That
-the files of a read are the same: the server lists them, and names, sizes and times have to be those seen here; once for
-each state of the files. Law: what is not shown is not reused.
+Two proofs, both wanted. That a folder is shared: a file with a random content is written to it here, and the server
+reads it. It is written to folders that are ours to write to, the temporary one and the store's, never beside the
+data. That the files of a read are the same: the server lists them, and names, sizes and times have to be those seen
+here; once for each state of the files. Law: what is not shown is not reused.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import secrets
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
@@ -28,21 +29,28 @@ from nectar.keys.scheme import digest_of
 
 _LOOPBACK: Final = ("localhost", "127.", "[::1]")
 _MICROSECONDS: Final = pa.timestamp("us", "UTC")
-_UNFINISHED: Final = "._COPYING_"  # engines of Hadoop leave files out that are called so, and those with a _ or . before
+_UNFINISHED: Final = (
+    "._COPYING_"  # engines of Hadoop leave files out that are called so, and those with a _ or . before
+)
+
+
+def sees(connection: Connection, home: Path) -> bool:
+    """Whether the server sees the folder of the store."""
+    return str(home) in _shared_folders(connection, home)
 
 
 def why_unseen(connection: Connection, source: Source, home: Path) -> str:
     """Why results of a read are not reused, because the server may see other files; empty if it sees the same."""
     if not all(path.startswith(("/", "file:/")) for path in source.paths):
         return f"{source.text}: a path that is not absolute means a folder of the server"
-    shared = connection.remembered("shared folders", lambda: _shared_folders(connection, home))
+    shared = _shared_folders(connection, home)
     if not shared:
         return f"the server at {connection.endpoint} does not see the files of this machine: {_where(home)}"
     for listing in source.listings:
         if not _is_near(connection.endpoint) and not any(_on_one_device(listing.root, folder) for folder in shared):
             return (
-                f"whether the server at {connection.endpoint} sees {listing.root} is not known: {shared[0]}, which it sees, "
-                "is on another device"
+                f"whether the server at {connection.endpoint} sees {listing.root} is not known: {shared[0]}, "
+                "which it sees, is on another device"
             )
         reason = _why_another(connection, listing)
         if reason:
@@ -66,7 +74,8 @@ def _on_one_device(path: str, folder: str) -> bool:
 
 
 def _shared_folders(connection: Connection, home: Path) -> list[str]:
-    return [folder for folder in (tempfile.gettempdir(), str(home)) if _is_shared(connection, folder)]
+    folders = (tempfile.gettempdir(), str(home))
+    return [each for each in folders if connection.remembered(("shared", each), partial(_is_shared, connection, each))]
 
 
 def _is_shared(connection: Connection, folder: str) -> bool:

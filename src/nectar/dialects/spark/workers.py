@@ -1,9 +1,9 @@
 """Python functions on a server elsewhere: they run in its environment, and import what they use from there.
 
-In: functions as they were pickled. Out: a digest of the environment they run in, and why their results are not reused.
-Law: what a function does there is what its fingerprint says here. That holds for what is pickled with it; for packages,
-whose versions are asked for and are part of the key; it does not hold for modules of the application, which the server
-reads from files of its own, or has read long ago.
+In: functions as they were pickled. Out: a digest of the environment they run in, and why their results are not
+reused. Law: what a function does there is what its fingerprint says here. That holds for what is pickled with it; for
+packages, whose versions are asked for and are part of the key; it does not hold for modules of the application, which
+the server reads from files of its own, or has read long ago.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ from nectar.keys.scheme import digest_of
 
 _IMPORTER: Final = object()  # what the client puts into a pickle, before its name, for a module that was captured
 _ASIDE: Final = frozenset({"MEMOIZE", "FRAME", "PROTO"})  # push nothing
-_OLD: Final = frozenset({"GLOBAL", "INST", "PUT", "BINPUT", "LONG_BINPUT", "GET", "EXT1", "EXT2", "EXT4"})  # not written
+_OLD: Final = frozenset(
+    {"GLOBAL", "INST", "PUT", "BINPUT", "LONG_BINPUT", "GET", "EXT1", "EXT2", "EXT4"}
+)  # not written
 
 
 def environment_of(connection: Connection) -> bytes:
@@ -68,7 +70,7 @@ def _imported(pickled: bytes) -> set[str]:
         if "UNICODE" in name:
             value = argument
         elif name in ("BINGET", "LONG_BINGET"):
-            value = memo[int(argument)]
+            value = memo[int(str(argument))]
         elif name == "STACK_GLOBAL":
             module, attribute = pushed[-2:]
             found.add(module if isinstance(module, str) else "")
