@@ -228,6 +228,56 @@ def test_a_path_of_the_servers_own_folder_is_refused(spark, log, outcome, monkey
     assert "not absolute" in nectar.last_run().parts[-1].reason
 
 
+# what the server sees
+
+
+def test_the_server_of_these_tests_is_a_neighbour(spark, engine):
+    from nectar.dialects.spark import neighbours, sight
+    from nectar.dialects.spark.connections import connection_of
+
+    if not Path("/proc/net/tcp").exists():
+        pytest.skip("the system does not tell")
+    assert neighbours.is_neighbour(engine.address.removeprefix("sc://"))
+    assert sight.is_at_home(connection_of(spark.client))
+
+
+def test_files_are_shown_to_be_the_same(spark, log, outcome, monkeypatch):
+    from nectar.dialects.spark import sight
+
+    monkeypatch.setattr(sight, "is_neighbour", lambda endpoint: False)
+    (log / "_hidden").write_text("x")
+    (log / "k=a b").mkdir()
+    write_day(log / "k=a b", 3)
+    made = spark.read.parquet(str(log / "k=a b")).agg(F.count("*"))
+    first, what, why = outcome(made.collect)
+    assert (first[0][0], what) == (120, "computed"), why
+    assert outcome(made.collect)[:2] == (first, "reused")
+    assert outcome(spark.read.parquet(str(log / "day-1.parquet")).count)[:2] == (120, "computed")
+    monkeypatch.setattr(sight, "_there", lambda connection, root: {})
+    assert outcome(made.collect)[1] == "reused"
+    write_day(log / "k=a b", 4)
+    _, what, why = outcome(made.collect)
+    assert what == "uncacheable"
+    assert "sees another" in why
+
+
+def test_a_server_that_saw_other_files_meanwhile_keeps_nothing(spark, log, outcome, monkeypatch):
+    from nectar.dialects.spark import sight
+
+    monkeypatch.setattr(sight, "is_neighbour", lambda endpoint: False)
+    seen = []
+    plain = sight._there
+
+    def changing(connection, root):
+        seen.append(root)
+        return plain(connection, root) if len(seen) == 1 else {}
+
+    monkeypatch.setattr(sight, "_there", changing)
+    for _ in range(2):
+        assert outcome(spark.read.parquet(str(log)).count)[:2] == (240, "computed")
+    assert "sees another" in nectar.last_run().parts[-1].keeping
+
+
 # sessions
 
 

@@ -43,6 +43,11 @@ def why(function):
     return workers.why_unlike([pickled(function)])
 
 
+@pytest.fixture(autouse=True, scope="module")
+def functions_are_sent_along():
+    """Here each test says whether they are."""
+
+
 @pytest.fixture
 def sent_along():
     module = sys.modules[__name__]

@@ -66,6 +66,12 @@ class Connection:
         request.spark_version.SetInParent()
         return str(self._asked(self._stub.AnalyzePlan, request).spark_version.version)
 
+    def files(self, relation: Any) -> list[str]:
+        """The files that a query would read, as the server names them."""
+        request = self._living()._analyze_plan_request_with_metadata()
+        request.input_files.plan.root.CopyFrom(relation)
+        return list(self._asked(self._stub.AnalyzePlan, request).input_files.files)
+
     def rows(self, relation: Any) -> pa.Table:
         """What a small query gives."""
         client = self._living()

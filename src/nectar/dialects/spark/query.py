@@ -17,6 +17,7 @@ from nectar.dialects.spark.fresh import reads_in
 from nectar.dialects.spark.keying import Keyed, keyed
 from nectar.dialects.spark.results import Recording, is_whole
 from nectar.dialects.spark.servers import Engine, engine_of
+from nectar.dialects.spark.sight import why_another_now
 from nectar.errors import EnvironmentFailure, NectarError, UserError
 from nectar.keys.outcome import outcome_of
 from nectar.keys.sources import functions_of
@@ -79,11 +80,18 @@ class Query:
             return
         part.size = table.nbytes
         why_not = self.catalog.worth_keeping(part.seconds, table.nbytes).removeprefix("not kept: ")
-        why_not = why_not or "; ".join(self.keyed.what_changed(self.session.inputs))
+        why_not = why_not or "; ".join(self.keyed.what_changed(self.session.inputs)) or self._why_another()
         if why_not:
             part.keeping = f"not kept: {why_not}"
         else:
             self._write(table)
+
+    def _why_another(self) -> str:
+        """Why a server elsewhere may have read other files than those that the key stands for."""
+        server = self.engine.elsewhere
+        if server is None:
+            return ""
+        return next(filter(None, (why_another_now(server, source) for source in self.keyed.sources)), "")
 
     def _write(self, table: pa.Table) -> None:
         part, node = self.part, self.keyed.root
