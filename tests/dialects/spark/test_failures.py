@@ -269,6 +269,7 @@ def test_a_function_that_cannot_be_read_is_told_once(spark, outcome, caplog):
 def test_a_place_that_the_server_does_not_see_is_told_once(spark, log, enabled, monkeypatch, caplog):
     from nectar.dialects.spark import sight
 
+    monkeypatch.setattr(sight, "is_neighbour", lambda endpoint: False)
     monkeypatch.setattr(sight, "_is_shared", lambda connection, folder: False)
     for _ in range(2):
         assert spark.read.parquet(str(log)).count() == 240

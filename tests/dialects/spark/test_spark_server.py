@@ -369,6 +369,8 @@ def test_a_cached_frame_stays_as_it_was_when_its_files_change(spark, log, outcom
     rows, what, why = outcome(frame.count)
     assert (rows, what) == (240, "uncacheable")
     assert "cached a frame" in why
+    frame.write.parquet(str(log.parent / "written"))
+    assert outcome(spark.read.parquet(str(log.parent / "written")).count)[0] == 240
     assert outcome(new_session().read.parquet(str(log)).count)[:2] == (360, "computed")
     frame.unpersist()
     assert outcome(spark.read.parquet(str(log)).count)[:2] == (360, "reused")
@@ -381,4 +383,6 @@ def test_a_cached_frame_is_the_same_without_nectar(new_session, log):
     assert frame.count() == 240
     write_day(log, 3)
     assert frame.count() == 240
+    frame.write.parquet(str(log.parent / "written"))
+    assert spark.read.parquet(str(log.parent / "written")).count() == 240
     frame.unpersist()

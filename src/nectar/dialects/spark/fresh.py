@@ -24,11 +24,21 @@ def as_sent(read: Any) -> bytes:
 
 def refreshed(relation: Any, states: Mapping[bytes, bytes]) -> Any:
     """A copy of a relation, each of whose reads holds the state of its files, or something new if that is not known."""
-    copy = type(relation)()
-    copy.CopyFrom(relation)
+    copy = with_states(relation, states)
+    for read in _reads_in(copy):
+        if OPTION not in read.data_source.options:
+            read.data_source.options[OPTION] = secrets.token_hex(16)
+    return copy
+
+
+def with_states(message: Any, states: Mapping[bytes, bytes]) -> Any:
+    """A copy of a message, whose reads hold the state of their files where it is known."""
+    copy = type(message)()
+    copy.CopyFrom(message)
     for read in _reads_in(copy):
         state = states.get(as_sent(read))
-        read.data_source.options[OPTION] = secrets.token_hex(16) if state is None else state.hex()
+        if state is not None:
+            read.data_source.options[OPTION] = state.hex()
     return copy
 
 
