@@ -3,7 +3,6 @@
 NECTAR_TEST_SPARK says which: `sail` (make test-sail), or `spark` (make test-spark).
 """
 
-import importlib.util
 import os
 import shutil
 import socket
@@ -20,19 +19,6 @@ ROOT = Path(__file__).parents[3]
 
 only_sail = pytest.mark.skipif(ENGINE != "sail", reason="of Sail")
 only_spark = pytest.mark.skipif(ENGINE != "spark", reason="of Spark itself: make test-spark")
-
-
-def needed():
-    """Skips the tests of a file where there is no engine to run them on."""
-    pytest.importorskip("pyspark.sql.connect.session", reason="Spark is not installed: make test-sail, make test-spark")
-    if ENGINE == "sail":
-        pytest.importorskip("pysail", reason="Sail is not installed: make test-sail")
-        return
-    if importlib.util.find_spec("pyspark.core") is None:
-        pytest.skip("the server of Spark is not installed: make test-spark", allow_module_level=True)
-    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-        pytest.skip("there is no Java, which Spark needs", allow_module_level=True)
-    os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # functions are those of Connect, where both are installed
 
 
 class Sail:
@@ -80,8 +66,8 @@ class Spark:
             **self.settings,
         }
         command = [
-            str(self.home / "bin" / "spark-submit"), "--class", "org.apache.spark.sql.connect.service.SparkConnectServer",
-            "--master", "local[2]", "--driver-memory", "1g",
+            str(self.home / "bin" / "spark-submit"), "--class",
+            "org.apache.spark.sql.connect.service.SparkConnectServer", "--master", "local[2]", "--driver-memory", "1g",
         ]  # fmt: skip
         for name, value in settings.items():
             command += ["--conf", f"{name}={value}"]

@@ -5,8 +5,9 @@ import types
 import pytest
 
 pytest.importorskip("pyspark.sql.connect.proto", reason="Spark is not installed: make test-sail")
-zstandard = pytest.importorskip("zstandard", reason="without it the client compresses nothing")
+pytest.importorskip("zstandard", reason="without it the client compresses nothing")
 
+import zstandard
 from pyspark.sql.connect.client.core import SparkConnectClient
 from pyspark.sql.connect.proto import base_pb2, commands_pb2, relations_pb2
 

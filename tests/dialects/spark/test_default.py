@@ -7,13 +7,14 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from tests.dialects.spark import engines
 
-engines.needed()
-pytestmark = engines.only_sail
+pytest.importorskip("tests.dialects.spark.at_hand", exc_type=ImportError)
+
+from tests.dialects.spark import engines
 
 import nectar
 
+pytestmark = engines.only_sail
 SOURCE = str(Path(nectar.__file__).parents[1])
 CLASSIC = textwrap.dedent("""
     from pyspark.sql import SparkSession, functions as F

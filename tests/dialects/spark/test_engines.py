@@ -1,15 +1,15 @@
-"""Where engines differ, as the guide has it: each row of its table is a program that is run here, on the engine at hand."""
+"""Where engines differ, as the guide has it: each row of its table is a program that is run on the engine at hand."""
 
 import re
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from tests.dialects.spark import engines
 
-engines.needed()
+pytest.importorskip("tests.dialects.spark.at_hand", exc_type=ImportError)
 
 from pyspark.sql import functions as F
+from tests.dialects.spark import engines
 from tests.dialects.spark.conftest import write_day
 
 import nectar

@@ -3,9 +3,10 @@
 import logging
 
 import pytest
-from tests.dialects.spark import engines
 
-engines.needed()
+pytest.importorskip("tests.dialects.spark.at_hand", exc_type=ImportError)
+
+from tests.dialects.spark import engines
 
 import nectar
 from nectar.dialects.spark import interceptor, keying, query, servers
@@ -271,6 +272,7 @@ def test_a_function_that_cannot_be_read_is_told_once(spark, outcome, caplog):
 def test_a_place_that_the_server_does_not_see_is_told_once(spark, log, enabled, monkeypatch, caplog):
     from nectar.dialects.spark import sight
 
+    monkeypatch.setattr(sight, "is_neighbour", lambda endpoint: False)
     monkeypatch.setattr(sight, "_is_shared", lambda connection, folder: False)
     for _ in range(2):
         assert spark.read.parquet(str(log)).count() == 240

@@ -4,9 +4,9 @@ import pytest
 
 pytest.importorskip("pyspark.sql.connect.proto", reason="Spark is not installed: make test-sail")
 
-from pyspark.sql.connect.proto import expressions_pb2, relations_pb2
+from pyspark.sql.connect.proto import commands_pb2, expressions_pb2, relations_pb2
 
-from nectar.dialects.spark.fresh import OPTION, as_sent, refreshed
+from nectar.dialects.spark.fresh import OPTION, as_sent, reads_in, refreshed, with_states
 
 
 def read(path, **options):
@@ -42,3 +42,16 @@ def test_reads_get_the_state_of_their_files_wherever_they_stand():
 def test_other_options_make_another_read():
     assert as_sent(read("/one", a="1", b="2").read) == as_sent(read("/one", b="2", a="1").read)
     assert as_sent(read("/one", a="1").read) != as_sent(read("/one", a="2").read)
+
+
+def test_only_reads_of_files_count():
+    named = relations_pb2.Relation(read=relations_pb2.Read(named_table={"unparsed_identifier": "v"}))
+    assert reads_in(named) == []
+    assert refreshed(named, {}) == named
+
+
+def test_states_may_be_put_where_they_are_known_and_nowhere_else():
+    one, other = read("/one"), read("/other")
+    command = commands_pb2.Command(write_operation=commands_pb2.WriteOperation(input=one, path="/out"))
+    assert with_states(command, {as_sent(other.read): b"\x01"}) == command
+    assert options_of(with_states(command, {as_sent(one.read): b"\x01"}).write_operation.input) == {OPTION: "01"}

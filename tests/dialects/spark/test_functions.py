@@ -4,11 +4,11 @@ import random
 import time
 
 import pytest
-from tests.dialects.spark import engines
 
-engines.needed()
+pytest.importorskip("tests.dialects.spark.at_hand", exc_type=ImportError)
 
 from pyspark.sql import functions as F
+from tests.dialects.spark import engines
 
 FACTOR = 2
 CALLED = "mine" if engines.ENGINE == "sail" else "A"  # in Spark functions of its own go before those of a session

@@ -7,9 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.dialects.spark import engines
 
-engines.needed()
+pytest.importorskip("tests.dialects.spark.at_hand", exc_type=ImportError)
 
 from tests.dialects.spark.random_programs import answer, program
 

@@ -5,9 +5,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from tests.dialects.spark import engines
 
-engines.needed()
+pytest.importorskip("tests.dialects.spark.at_hand", exc_type=ImportError)
 
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window

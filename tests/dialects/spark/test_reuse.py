@@ -8,12 +8,12 @@ from pathlib import Path
 from unittest.mock import ANY
 
 import pytest
-from tests.dialects.spark import engines
 
-engines.needed()
+pytest.importorskip("tests.dialects.spark.at_hand", exc_type=ImportError)
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
+from tests.dialects.spark import engines
 from tests.dialects.spark.conftest import write_day
 
 import nectar

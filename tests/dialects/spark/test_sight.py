@@ -20,7 +20,7 @@ class Server(Connection):
     """A server that sees, under each path, what another path has here; None: nothing."""
 
     def __init__(self, seen=lambda path: path, endpoint="127.0.0.1:15002"):
-        self.seen, self.at, self.asked, self._remembered = seen, endpoint, [], {}
+        self.seen, self.at, self.asked, self._remembered = seen, endpoint, [], {"at home": False}
 
     @property
     def endpoint(self):
@@ -171,3 +171,48 @@ def test_files_that_vanish_are_no_mistake(data, store):
     source = read(data)
     (data / "a.parquet").unlink()
     assert "cannot be told" in sight.why_unseen(Server(), source, store)
+
+
+def test_whether_the_store_is_seen(data, store):
+    assert sight.sees(Server(), store)
+    assert not sight.sees(Server(lambda path: None if path.startswith(str(store)) else path), store)
+    assert not sight.sees(Server(), store / "not there")
+
+
+def test_after_a_run_the_files_are_compared_once_more(data, store, tmp_path):
+    server = replica(data, tmp_path)
+    assert sight.why_unseen(server, read(data), store) == ""
+    assert sight.why_another_now(server, read(data)) == ""
+    (tmp_path / "copy" / "later.parquet").write_text("only there")
+    assert sight.why_unseen(server, read(data), store) == ""  # this state was compared before
+    assert "sees another" in sight.why_another_now(server, read(data))
+
+
+def test_a_neighbour_is_asked_for_nothing(data, store):
+    server = Server(lambda path: None)
+    server._remembered["at home"] = True
+    assert sight.why_unseen(server, read(data), store) == ""
+    assert sight.why_another_now(server, read(data)) == ""
+    assert sight.sees(server, store)
+    assert server.asked == []
+
+
+@pytest.mark.parametrize(
+    ("neighbour", "master", "files", "expected"),
+    [
+        (True, "local[2]", ["file://{}"], True),
+        (True, "local[2]", ["file:{}"], True),
+        (False, "local[2]", ["file://{}"], False),
+        (True, "yarn", ["file://{}"], False),
+        (True, "local[2]", ["hdfs://name{}"], False),
+        (True, "local[2]", ["{}"], False),
+        (True, "local[2]", [], False),
+    ],
+)
+def test_what_makes_a_server_at_home(monkeypatch, neighbour, master, files, expected):
+    monkeypatch.setattr(sight, "is_neighbour", lambda endpoint: neighbour)
+    server = Server()
+    del server._remembered["at home"]
+    server.settings = lambda *names: {"spark.master": master}
+    server.files = lambda relation: [each.format(relation.read.data_source.paths[0]) for each in files]
+    assert sight.is_at_home(server) is expected

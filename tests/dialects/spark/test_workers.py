@@ -43,6 +43,11 @@ def why(function):
     return workers.why_unlike([pickled(function)])
 
 
+@pytest.fixture(autouse=True, scope="module")
+def functions_are_sent_along():
+    """Here each test says whether they are."""
+
+
 @pytest.fixture
 def sent_along():
     module = sys.modules[__name__]
@@ -105,3 +110,41 @@ def test_old_pickles_are_not_understood():
 
     assert workers._imported(pickle.dumps(np.sin, 2)) == {""}
     assert workers.why_unlike([Pickled(here, b"", command=pickle.dumps(here, 2))]) != ""
+
+
+def test_what_a_function_imports_when_it_runs_is_seen(sent_along):
+    def late(n):
+        from tests.dialects.spark import engines
+
+        return engines.ENGINE
+
+    def deep(n):
+        def inner():
+            import tests.dialects.spark.engines as later
+
+            return later
+
+        return inner()
+
+    def by_name(n):
+        import importlib
+
+        return importlib.import_module("tests.dialects.spark.engines")
+
+    def calling(n):
+        return late(n)
+
+    for function in (late, deep, by_name, calling):
+        assert "from files of its own" in why(function)
+
+
+def test_packages_that_a_function_imports_when_it_runs_are_fine(sent_along):
+    def late(n):
+        import colorsys  # of the standard library, and seldom loaded
+        import json.decoder
+
+        import numpy
+
+        return numpy.sin(n), json, colorsys
+
+    assert why(late) == ""

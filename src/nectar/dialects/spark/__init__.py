@@ -1,1 +1,1 @@
-"""Spark programs on Sail, embedded: taken apart as they are sent, keyed, and answered with what is known."""
+"""Spark programs on Sail or Spark: taken apart as they are sent, keyed, and answered with what is known."""

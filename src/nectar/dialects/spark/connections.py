@@ -1,8 +1,8 @@
 """Questions to the server of a client, beside the calls of the program.
 
-A question is asked once, with a limit of time, past the interceptor and the retries of the client, and changes nothing in
-the client. Law: a server that is gone, was restarted or does not understand is a failure here; what the program hears of
-it is what the server answers to the program's own call.
+A question is asked once, with a limit of time, past the interceptor and the retries of the client, and changes
+nothing in the client. Law: a server that is gone, was restarted or does not understand is a failure here; what the
+program hears of it is what the server answers to the program's own call.
 """
 
 from __future__ import annotations
@@ -37,22 +37,25 @@ class Connection:
 
     @property
     def endpoint(self) -> str:
-        """Where the server is."""
-        return str(getattr(self._client()._builder, "endpoint", "an address of its own"))  # type: ignore[union-attr]
+        """Where the server is, as far as the program's way to connect tells."""
+        try:
+            return str(self._living()._builder.endpoint)
+        except Exception:  # a builder of the program's own may do anything
+            return "an unknown address"
 
     def settings(self, *names: str) -> dict[str, str]:
         """The settings made in the session, and the values in force of those that are named."""
         kinds = base_pb2.ConfigRequest
-        asked = [kinds.Operation(get_all=kinds.GetAll())]
-        if names:
-            asked.append(kinds.Operation(get_option=kinds.GetOption(keys=names)))
-        found: dict[str, str] = {}
-        for operation in asked:
-            request = self._living()._config_request_with_metadata()
-            request.operation.CopyFrom(operation)
-            for pair in self._asked(self._stub.Config, request).pairs:
-                found[pair.key] = pair.value
+        found = self._configured(kinds.Operation(get_all=kinds.GetAll()))
+        missing = [name for name in names if name not in found]
+        if missing:
+            found |= self._configured(kinds.Operation(get_option=kinds.GetOption(keys=missing)))
         return found
+
+    def _configured(self, operation: Any) -> dict[str, str]:
+        request = self._living()._config_request_with_metadata()
+        request.operation.CopyFrom(operation)
+        return {pair.key: pair.value for pair in self._asked(self._stub.Config, request).pairs}
 
     def version(self) -> str:
         """What the server says of its version."""
@@ -62,6 +65,12 @@ class Connection:
         request = self._living()._analyze_plan_request_with_metadata()
         request.spark_version.SetInParent()
         return str(self._asked(self._stub.AnalyzePlan, request).spark_version.version)
+
+    def files(self, relation: Any) -> list[str]:
+        """The files that a query would read, as the server names them."""
+        request = self._living()._analyze_plan_request_with_metadata()
+        request.input_files.plan.root.CopyFrom(relation)
+        return list(self._asked(self._stub.AnalyzePlan, request).input_files.files)
 
     def rows(self, relation: Any) -> pa.Table:
         """What a small query gives."""

@@ -1,15 +1,17 @@
 """Text that a plan puts together from constants alone, which Spark may take for a moment.
 
-Spark computes constant expressions before it runs a plan, and where a date is wanted takes the words now, today, tomorrow
-and yesterday for a moment, also if they have just been put together: `concat('no', 'w')` becomes the time of the run. In: the
-root relation of a plan. Out: why it is not reused. Literals are looked at elsewhere; here, calls whose arguments are all
-constant, or may be, and which may give text. Columns are constant if any column of that name in the plan is.
+Spark computes constant expressions before it runs a plan, and where a date is wanted takes the words now, today,
+tomorrow and yesterday for a moment, also if they have just been put together: `concat('no', 'w')` becomes the time of
+the run. In: the root relation of a plan. Out: why it is not reused. Literals are looked at elsewhere; here, calls
+whose arguments are all constant, or may be, and which may give text. Columns are constant if any column of that name
+in the plan is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 from nectar.dialects.spark.messages import messages_in, named
@@ -18,150 +20,42 @@ from nectar.dialects.spark.text import pieces_of
 # Calls that give no text, or one of the texts they are given.
 _TEXTLESS: Final = frozenset({
     "%", "&", "*", "+", "-", "/", "<", "<=", "<=>", "==", ">", ">=", "^", "|", "~", "abs", "acos", "add_months", "and",
-    "any_value", "approx_count_distinct", "array", "array_contains", "array_size", "asin", "atan", "atan2", "avg", "between",
-    "bit_count", "bround", "cardinality", "cbrt", "ceil", "ceiling", "coalesce", "collect_list", "collect_set", "contains",
-    "corr", "cos", "count", "count_if", "crc32", "cume_dist", "date_add", "date_diff", "date_sub", "date_trunc", "dateadd",
-    "datediff", "day", "dayofmonth", "dayofweek", "dayofyear", "decimal", "degrees", "dense_rank", "e", "endswith",
-    "equal_null", "exists", "exp", "explode", "explode_outer", "factorial", "first", "first_value", "floor", "greatest",
-    "grouping", "grouping_id", "hash", "hour", "if", "ifnull", "in", "instr", "is", "isnan", "isnotnull", "isnull", "kurtosis",
-    "lag", "last", "last_day", "last_value", "lead", "least", "length", "like", "ln", "locate", "log", "log10", "log1p", "log2",
-    "make_date", "make_dt_interval", "make_interval", "make_time", "make_timestamp", "make_timestamp_ltz",
-    "make_timestamp_ntz", "make_ym_interval", "map", "max", "max_by", "mean", "median", "min", "min_by", "minute", "mod",
-    "month", "months_between", "named_struct", "nanvl", "negative", "next_day", "not", "nth_value", "ntile", "nullif", "nvl",
-    "nvl2", "or", "over", "percent_rank", "percentile", "percentile_approx", "pi", "pmod", "posexplode", "positive", "pow",
-    "power", "quarter", "radians", "rank", "regexp_like", "rint", "rlike", "round", "row_number", "second", "sequence",
-    "session_window", "shiftleft", "shiftright", "sign", "signum", "sin", "size", "skewness", "sort_array", "sqrt",
-    "startswith", "std", "stddev", "stddev_pop", "stddev_samp", "stack", "struct", "sum", "tan", "timestampadd",
-    "timestampdiff", "to_date", "to_timestamp", "trunc", "try_add", "try_divide", "try_sum", "unix_date", "unix_seconds",
-    "unix_timestamp", "var_pop", "var_samp", "variance", "weekday", "weekofyear", "when", "width_bucket", "window",
-    "xxhash64", "year",
+    "any_value", "approx_count_distinct", "array", "array_contains", "array_size", "asin", "atan", "atan2", "avg",
+    "between", "bit_count", "bround", "cardinality", "cbrt", "ceil", "ceiling", "coalesce", "collect_list",
+    "collect_set", "contains", "corr", "cos", "count", "count_if", "crc32", "cume_dist", "date_add", "date_diff",
+    "date_sub", "date_trunc", "dateadd", "datediff", "day", "dayofmonth", "dayofweek", "dayofyear", "decimal",
+    "degrees", "dense_rank", "e", "endswith", "equal_null", "exists", "exp", "explode", "explode_outer", "factorial",
+    "first", "first_value", "floor", "greatest", "grouping", "grouping_id", "hash", "hour", "if", "ifnull", "in",
+    "instr", "is", "isnan", "isnotnull", "isnull", "kurtosis", "lag", "last", "last_day", "last_value", "lead", "least",
+    "length", "like", "ln", "locate", "log", "log10", "log1p", "log2", "make_date", "make_dt_interval", "make_interval",
+    "make_time", "make_timestamp", "make_timestamp_ltz", "make_timestamp_ntz", "make_ym_interval", "map", "max",
+    "max_by", "mean", "median", "min", "min_by", "minute", "mod", "month", "months_between", "named_struct", "nanvl",
+    "negative", "next_day", "not", "nth_value", "ntile", "nullif", "nvl", "nvl2", "or", "over", "percent_rank",
+    "percentile", "percentile_approx", "pi", "pmod", "posexplode", "positive", "pow", "power", "quarter", "radians",
+    "rank", "regexp_like", "rint", "rlike", "round", "row_number", "second", "sequence", "session_window", "shiftleft",
+    "shiftright", "sign", "signum", "sin", "size", "skewness", "sort_array", "sqrt", "startswith", "std", "stddev",
+    "stddev_pop", "stddev_samp", "stack", "struct", "sum", "tan", "timestampadd", "timestampdiff", "to_date",
+    "to_timestamp", "trunc", "try_add", "try_divide", "try_sum", "unix_date", "unix_seconds", "unix_timestamp",
+    "var_pop", "var_samp", "variance", "weekday", "weekofyear", "when", "width_bucket", "window", "xxhash64", "year",
 })  # fmt: skip
 _RENAMING: Final = ("ToDF", "WithColumnsRenamed", "Unpivot", "Transpose")
 _MORE_THAN_COLUMNS: Final = (
     "Expression.UnresolvedStar", "Expression.UnresolvedRegex", "CommonInlineUserDefinedFunction", "Expression.Window",
 )  # fmt: skip
 # Words of SQL that are no columns.
-_WORDS: Final = frozenset(
-    [
-        "all",
-        "and",
-        "any",
-        "array",
-        "as",
-        "asc",
-        "between",
-        "bigint",
-        "binary",
-        "boolean",
-        "both",
-        "by",
-        "byte",
-        "case",
-        "char",
-        "collate",
-        "cross",
-        "current",
-        "date",
-        "day",
-        "dec",
-        "decimal",
-        "desc",
-        "distinct",
-        "div",
-        "double",
-        "else",
-        "end",
-        "escape",
-        "except",
-        "exists",
-        "false",
-        "filter",
-        "first",
-        "float",
-        "following",
-        "for",
-        "from",
-        "full",
-        "group",
-        "having",
-        "hour",
-        "if",
-        "ilike",
-        "in",
-        "inner",
-        "int",
-        "integer",
-        "intersect",
-        "interval",
-        "is",
-        "join",
-        "last",
-        "lateral",
-        "leading",
-        "left",
-        "like",
-        "limit",
-        "long",
-        "map",
-        "minus",
-        "minute",
-        "month",
-        "not",
-        "null",
-        "nulls",
-        "numeric",
-        "offset",
-        "on",
-        "or",
-        "order",
-        "outer",
-        "over",
-        "partition",
-        "preceding",
-        "range",
-        "real",
-        "right",
-        "rlike",
-        "row",
-        "rows",
-        "second",
-        "select",
-        "semi",
-        "short",
-        "smallint",
-        "some",
-        "string",
-        "struct",
-        "then",
-        "timestamp",
-        "timestamp_ltz",
-        "timestamp_ntz",
-        "tinyint",
-        "to",
-        "trailing",
-        "true",
-        "try_cast",
-        "unbounded",
-        "union",
-        "using",
-        "varchar",
-        "week",
-        "when",
-        "where",
-        "window",
-        "with",
-        "within",
-        "year",
-    ]
-)
-_TEXTS: Final = (
-    "left",
-    "right",
-    "try_cast",
-    "char",
-    "string",
-    "varchar",
-)  # of these, those that may be calls that give text
+_WORDS: Final = frozenset({
+    "all", "and", "any", "array", "as", "asc", "between", "bigint", "binary", "boolean", "both", "by", "byte", "case",
+    "char", "collate", "cross", "current", "date", "day", "dec", "decimal", "desc", "distinct", "div", "double", "else",
+    "end", "escape", "except", "exists", "false", "filter", "first", "float", "following", "for", "from", "full",
+    "group", "having", "hour", "if", "ilike", "in", "inner", "int", "integer", "intersect", "interval", "is", "join",
+    "last", "lateral", "leading", "left", "like", "limit", "long", "map", "minus", "minute", "month", "not", "null",
+    "nulls", "numeric", "offset", "on", "or", "order", "outer", "over", "partition", "preceding", "range", "real",
+    "right", "rlike", "row", "rows", "second", "select", "semi", "short", "smallint", "some", "string", "struct",
+    "then", "timestamp", "timestamp_ltz", "timestamp_ntz", "tinyint", "to", "trailing", "true", "try_cast", "unbounded",
+    "union", "using", "varchar", "week", "when", "where", "window", "with", "within", "year",
+})  # fmt: skip
+# Of these, the ones that may be calls, and give text.
+_TEXTS: Final = frozenset({"left", "right", "try_cast", "char", "string", "varchar"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +173,7 @@ def _aliases_in(text: str) -> frozenset[str]:
     pieces = pieces_of(text) or []
     return frozenset(
         piece.strip("`").lower()
-        for (kind_before, before), (kind, piece) in zip(pieces, pieces[1:], strict=False)
+        for (kind_before, before), (kind, piece) in pairwise(pieces)
         if kind in ("word", "quoted")
         and piece.lower() not in _WORDS
         and (before.lower() == "as" or before == ")" or kind_before in ("string", "number"))
@@ -295,7 +189,7 @@ def _is_doubtful(text: str, constants: _Constants) -> bool:
     pieces = pieces_of(text)
     if pieces is None:
         return True
-    if any(one == another == ("sign", "|") for one, another in zip(pieces, pieces[1:], strict=False)):
+    if any(one == another == ("sign", "|") for one, another in pairwise(pieces)):
         return constants.hold(_columns_in(text))
     for at, (kind, piece) in enumerate(pieces):
         name = piece.strip("`").lower()

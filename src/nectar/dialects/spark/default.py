@@ -1,8 +1,8 @@
 """An engine for programs that name none: Sail, in this process, where Spark itself is not installed.
 
-Without Nectar such a program (`SparkSession.builder.getOrCreate()`, perhaps with a local master) needs Spark and Java. Where
-only the client of Spark Connect is installed, and Sail beside it, a server is started with the first session, and stopped
-when the process ends. A server that the program or the environment names is used as it is.
+Without Nectar such a program (`SparkSession.builder.getOrCreate()`, perhaps with a local master) needs Spark and
+Java. Where only the client of Spark Connect is installed, and Sail beside it, a server is started with the first
+session, and stopped when the process ends. A server that the program or the environment names is used as it is.
 """
 
 from __future__ import annotations

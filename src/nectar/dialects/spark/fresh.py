@@ -1,8 +1,9 @@
 """Reads as they are sent to a server that remembers: Spark looks at the files again if it was told that they changed.
 
-Spark keeps the list of files that it found for a plan, and the content of frames that any session has cached, and answers
-equal plans from them. In: a request and what its files hold now. Out: a request whose reads have one option more, a digest
-of that, which makes plans over other files other plans. Engines hand the option to readers that do not know it.
+Spark keeps the list of files that it found for a plan, and the content of frames that any session has cached, and
+answers equal plans from them. In: a request and what its files hold now. Out: a request whose reads have one option
+more, a digest of that, which makes plans over other files other plans. Engines hand the option to readers that do not
+know it.
 """
 
 from __future__ import annotations
@@ -23,14 +24,28 @@ def as_sent(read: Any) -> bytes:
 
 def refreshed(relation: Any, states: Mapping[bytes, bytes]) -> Any:
     """A copy of a relation, each of whose reads holds the state of its files, or something new if that is not known."""
-    copy = type(relation)()
-    copy.CopyFrom(relation)
-    for read in [each for each in messages_in(copy) if named(each, "Read") and each.HasField("data_source")]:
+    copy = with_states(relation, states)
+    for read in _reads_in(copy):
+        if OPTION not in read.data_source.options:
+            read.data_source.options[OPTION] = secrets.token_hex(16)
+    return copy
+
+
+def with_states(message: Any, states: Mapping[bytes, bytes]) -> Any:
+    """A copy of a message, whose reads hold the state of their files where it is known."""
+    copy = type(message)()
+    copy.CopyFrom(message)
+    for read in _reads_in(copy):
         state = states.get(as_sent(read))
-        read.data_source.options[OPTION] = secrets.token_hex(16) if state is None else state.hex()
+        if state is not None:
+            read.data_source.options[OPTION] = state.hex()
     return copy
 
 
 def reads_in(relation: Any) -> list[bytes]:
-    """The reads of a relation, as they are told apart."""
-    return [as_sent(each) for each in messages_in(relation) if named(each, "Read")]
+    """The reads of files in a relation, as they are told apart."""
+    return [as_sent(each) for each in _reads_in(relation)]
+
+
+def _reads_in(relation: Any) -> list[Any]:
+    return [each for each in messages_in(relation) if named(each, "Read") and each.HasField("data_source")]

@@ -1,7 +1,8 @@
 """Frames that a session has cached at a server that remembers (`cache()`, `persist()`).
 
-Their reads are sent with the state that their files had then (`fresh.py`), so that the server finds the frame it has cached. When
-the files have changed since, the program sees the cached frame, as it would without Nectar, and nothing is reused or kept.
+Their reads are sent with the state that their files had then (`fresh.py`), so that the server finds the frame it has
+cached. When the files have changed since, the program sees the cached frame, as it would without Nectar, and nothing
+is reused or kept.
 """
 
 from __future__ import annotations

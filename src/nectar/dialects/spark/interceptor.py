@@ -19,7 +19,7 @@ from pyspark.sql.connect.proto import base_pb2
 
 from nectar.dialects.spark.compressed import opened, with_relation
 from nectar.dialects.spark.connections import connection_of
-from nectar.dialects.spark.fresh import reads_in, refreshed
+from nectar.dialects.spark.fresh import reads_in, refreshed, with_states
 from nectar.dialects.spark.frozen import Frozen
 from nectar.dialects.spark.incremental.growing import grow
 from nectar.dialects.spark.incremental.server import Server
@@ -100,8 +100,8 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
                 text = str(error)
                 part.explain = lambda: text
                 session.totals.count(report.add(part))
-                if isinstance(error, EnvironmentFailure):
-                    self._warn(text)
+                if isinstance(error, EnvironmentFailure):  # of its server, of which the first says enough
+                    self._warn(text, about="server")
                 return None
             part.outcome = "computed"
             part.explain = lambda: "no result is known under its key"
@@ -147,11 +147,14 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
     def _as_cached(self, request: Any) -> Any:
         """A request that is not reused, as it is sent: over cached frames, as they were when they were cached."""
         states = self._frozen.states()
-        if not states or not _is_relation(request.plan):
+        if not states:
             return request
-        root = opened(self._client, request.plan).root
-        known = states.keys() & set(reads_in(root))
-        return with_relation(self._client, request, refreshed(root, states)) if known else request
+        plan = opened(self._client, request.plan)
+        if states.keys().isdisjoint(reads_in(plan)):
+            return request
+        if plan.HasField("root"):
+            return with_relation(self._client, request, with_states(plan.root, states))
+        return with_states(request, states)
 
     def _look_up(self, query: Query, report: RunReport, server: Server) -> None:
         """What is known of a query is at hand: the whole of it, or parts that stand in its plan."""
@@ -262,10 +265,10 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
             self._warn(f"{type(error).__name__}: {error}", exc_info=True)
             return None
 
-    def _warn(self, text: str, exc_info: bool = False) -> None:
-        """The log says it, once for each client."""
-        if text not in self._failures:
-            self._failures.add(text)
+    def _warn(self, text: str, about: str = "", exc_info: bool = False) -> None:
+        """The log says it, once for each client. about: what it has to do with, if that is not to be told twice."""
+        if (about or text) not in self._failures:
+            self._failures.add(about or text)
             _log.warning("a Spark program runs as without Nectar: %s", text, exc_info=exc_info)
 
 

@@ -22,6 +22,7 @@ from nectar.dialects.spark.relations import Step
 from nectar.dialects.spark.results import Recording, with_shape
 from nectar.dialects.spark.scope import Scope
 from nectar.dialects.spark.servers import Engine, engine_of
+from nectar.dialects.spark.sight import why_another_now
 from nectar.errors import EnvironmentFailure, UserError
 from nectar.keys.outcome import outcome_of
 from nectar.keys.sources import functions_of
@@ -118,11 +119,18 @@ class Query:
             return
         part.size = table.nbytes
         why_not = self.why_not or self.catalog.worth_keeping(part.seconds, table.nbytes).removeprefix("not kept: ")
-        why_not = why_not or "; ".join(self.keyed.what_changed(self.session.inputs))
+        why_not = why_not or "; ".join(self.keyed.what_changed(self.session.inputs)) or self._why_another()
         if why_not:
             part.keeping = f"not kept: {why_not}"
         else:
             self._write(table)
+
+    def _why_another(self) -> str:
+        """Why a server elsewhere may have read other files than those that the key stands for."""
+        server = self.engine.elsewhere
+        if server is None:
+            return ""
+        return next(filter(None, (why_another_now(server, source) for source in self.keyed.sources)), "")
 
     def _write(self, table: pa.Table) -> None:
         part = self.part

@@ -1,8 +1,8 @@
 """The engine that a client talks to: Sail in this process, or Spark behind an address.
 
-Sail in this process sees the files that this process sees, as they are now. A server elsewhere may see other files under
-the same names, which `sight.py` finds out; and Spark remembers lists of files and their contents, so that it has to be
-told when they have changed (`fresh.py`). What does not tell its version is refused.
+Sail in this process sees the files that this process sees, as they are now. A server elsewhere may see other files
+under the same names, which `sight.py` finds out; and Spark remembers lists of files and their contents, so that it
+has to be told when they have changed (`fresh.py`). What does not tell its version is refused.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Whether a server sees the files that this process sees, under the same names and as they are now.
 
-Two proofs, both wanted. That a folder is shared: a file with a random content is written to it here, and the server reads
-it. It is written to folders that are ours to write to, the temporary one and the store's, never beside the data. That
-the files of a read are the same: the server lists them, and names, sizes and times have to be those seen here; once for
-each state of the files. Law: what is not shown is not reused.
+A server of this machine may be a neighbour, which has the same file system. Otherwise two proofs are wanted. That a
+folder is shared: a file with a random content is written to it here, and the server reads it. It is written to
+folders that are ours to write to, the temporary one and the store's, never beside the data. That the files of a read
+are the same: the server lists them, and names, sizes and times have to be those seen here; once for each state of the
+files. Law: what is not shown is not reused.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import secrets
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
@@ -21,30 +23,37 @@ import pyarrow as pa
 from pyspark.sql.connect.proto import relations_pb2
 
 from nectar.dialects.spark.connections import Connection
+from nectar.dialects.spark.neighbours import is_near, is_neighbour
 from nectar.dialects.spark.reads import Listing, Source
 from nectar.errors import EnvironmentFailure
 from nectar.keys.expansion import joined
 from nectar.keys.scheme import digest_of
 
-_LOOPBACK: Final = ("localhost", "127.", "[::1]")
 _MICROSECONDS: Final = pa.timestamp("us", "UTC")
 _UNFINISHED: Final = (
     "._COPYING_"  # engines of Hadoop leave files out that are called so, and those with a _ or . before
 )
 
 
+def sees(connection: Connection, home: Path) -> bool:
+    """Whether the server sees the folder of the store."""
+    return is_at_home(connection) or str(home) in _shared_folders(connection, home)
+
+
 def why_unseen(connection: Connection, source: Source, home: Path) -> str:
     """Why results of a read are not reused, because the server may see other files; empty if it sees the same."""
     if not all(path.startswith(("/", "file:/")) for path in source.paths):
         return f"{source.text}: a path that is not absolute means a folder of the server"
-    shared = connection.remembered("shared folders", lambda: _shared_folders(connection, home))
+    if is_at_home(connection):
+        return ""
+    shared = _shared_folders(connection, home)
     if not shared:
         return f"the server at {connection.endpoint} does not see the files of this machine: {_where(home)}"
     for listing in source.listings:
-        if not _is_near(connection.endpoint) and not any(_on_one_device(listing.root, folder) for folder in shared):
+        if not is_near(connection.endpoint) and not any(_on_one_device(listing.root, folder) for folder in shared):
             return (
-                f"whether the server at {connection.endpoint} sees {listing.root} is not known: {shared[0]}, which it sees, "
-                "is on another device"
+                f"whether the server at {connection.endpoint} sees {listing.root} is not known: {shared[0]}, "
+                "which it sees, is on another device"
             )
         reason = _why_another(connection, listing)
         if reason:
@@ -52,23 +61,48 @@ def why_unseen(connection: Connection, source: Source, home: Path) -> str:
     return ""
 
 
+def why_another_now(connection: Connection, source: Source) -> str:
+    """Why the server may have read other files than were seen here; empty if it sees the same, looked at once more."""
+    if is_at_home(connection):
+        return ""
+    reasons = (_why_another(connection, listing, again=True) for listing in source.listings)
+    return next(filter(None, reasons), "")
+
+
 def _where(home: Path) -> str:
     return f"neither {tempfile.gettempdir()} nor {home}, where the store is"
-
-
-def _is_near(endpoint: str) -> bool:
-    return endpoint.startswith(_LOOPBACK)
 
 
 def _on_one_device(path: str, folder: str) -> bool:
     return os.stat(path).st_dev == os.stat(folder).st_dev
 
 
+# the same machine
+
+
+def is_at_home(connection: Connection) -> bool:
+    """Whether the server is a process of this machine that sees the files of this one under all their names."""
+    return bool(connection.remembered("at home", lambda: _is_at_home(connection)))
+
+
+def _is_at_home(connection: Connection) -> bool:
+    if not is_neighbour(connection.endpoint) or not connection.settings().get("spark.master", "").startswith("local"):
+        return False
+    try:
+        with _written(tempfile.gettempdir()) as (path, _):
+            # A path without a scheme may be one of another file system, if the server was set up so.
+            found = connection.files(_read("text", path))
+    except (EnvironmentFailure, OSError):
+        return False
+    return [_plain(each) for each in found] == [path] and found[0].startswith("file:")
+
+
 # shared folders
 
 
 def _shared_folders(connection: Connection, home: Path) -> list[str]:
-    return [folder for folder in (tempfile.gettempdir(), str(home)) if _is_shared(connection, folder)]
+    folders = (tempfile.gettempdir(), str(home))
+    return [each for each in folders if connection.remembered(("shared", each), partial(_is_shared, connection, each))]
 
 
 def _is_shared(connection: Connection, folder: str) -> bool:
@@ -94,12 +128,12 @@ def _written(folder: str) -> Iterator[tuple[str, str]]:
 # files
 
 
-def _why_another(connection: Connection, listing: Listing) -> str:
+def _why_another(connection: Connection, listing: Listing, *, again: bool = False) -> str:
     try:
         here = _here(listing)
         compared: set[bytes] = connection.remembered("states of files", set)
         state = digest_of(joined("files", listing.root, repr(sorted(here.items()))))
-        if state in compared:
+        if state in compared and not again:
             return ""
         reason = _compared(connection, listing.root, here)
     except (EnvironmentFailure, OSError) as error:

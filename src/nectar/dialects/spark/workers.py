@@ -1,15 +1,17 @@
 """Python functions on a server elsewhere: they run in its environment, and import what they use from there.
 
-In: functions as they were pickled. Out: a digest of the environment they run in, and why their results are not reused.
-Law: what a function does there is what its fingerprint says here. That holds for what is pickled with it; for packages,
-whose versions are asked for and are part of the key; it does not hold for modules of the application, which the server
-reads from files of its own, or has read long ago.
+In: functions as they were pickled. Out: a digest of the environment they run in, and why their results are not
+reused. Law: what a function does there is what its fingerprint says here. That holds for what is pickled with it; for
+packages, whose versions are asked for and are part of the key; it does not hold for modules of the application, which
+the server reads from files of its own, or has read long ago.
 """
 
 from __future__ import annotations
 
+import dis
 import pickletools
 import sys
+import types
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -23,9 +25,11 @@ from nectar.dialects.spark.connections import Connection
 from nectar.dialects.spark.functions import Pickled
 from nectar.keys.expansion import joined
 from nectar.keys.origin import origin_of_module
+from nectar.keys.outcome import outcome_of
 from nectar.keys.scheme import digest_of
 
 _IMPORTER: Final = object()  # what the client puts into a pickle, before its name, for a module that was captured
+_IMPORTERS: Final = frozenset({"import_module", "__import__"})
 _ASIDE: Final = frozenset({"MEMOIZE", "FRAME", "PROTO"})  # push nothing
 _OLD: Final = frozenset(
     {"GLOBAL", "INST", "PUT", "BINPUT", "LONG_BINPUT", "GET", "EXT1", "EXT2", "EXT4"}
@@ -41,18 +45,37 @@ def environment_of(connection: Connection) -> bytes:
 def why_unlike(functions: Iterable[Pickled]) -> str:
     """Why functions may do something else at the server than here; empty if they do not."""
     for each in functions:
-        foreign = sorted(filter(_is_of_the_application, _imported(each.command)))
+        foreign = sorted(filter(_is_of_the_application, _imported(each.command) | _imported_within(each.function)))
         if foreign:
             return (
-                f"the server imports {foreign[0]} from files of its own, which may hold something else: "
+                f"the server imports {foreign[0] or 'modules'} from files of its own, which may hold something else: "
                 "functions of the program's main file, and those within functions, are sent along"
             )
     return ""
 
 
 def _is_of_the_application(name: str) -> bool:
+    if name.partition(".")[0] in sys.stdlib_module_names:
+        return False
     module = sys.modules.get(name)
     return module is None or origin_of_module(module).kind == "application"
+
+
+def _imported_within(function: object) -> set[str]:
+    """The modules that a function, and the application's functions it calls, import when they run."""
+    found: set[str] = set()
+    pending = [
+        examined.function.__code__
+        for examined in list(outcome_of(function).walk.examined.values())
+        if isinstance(examined.function, types.FunctionType)
+    ]
+    while pending:
+        code = pending.pop()
+        pending.extend(constant for constant in code.co_consts if isinstance(constant, types.CodeType))
+        found.update(str(each.argval) for each in dis.get_instructions(code) if each.opname == "IMPORT_NAME")
+        if not _IMPORTERS.isdisjoint(code.co_names):
+            found.add("")
+    return found
 
 
 def _imported(pickled: bytes) -> set[str]:
@@ -70,7 +93,7 @@ def _imported(pickled: bytes) -> set[str]:
         if "UNICODE" in name:
             value = argument
         elif name in ("BINGET", "LONG_BINGET"):
-            value = memo[int(argument)]
+            value = memo[int(str(argument))]
         elif name == "STACK_GLOBAL":
             module, attribute = pushed[-2:]
             found.add(module if isinstance(module, str) else "")
