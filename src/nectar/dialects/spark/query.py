@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ from nectar.dialects.spark.keying import Keyed, keyed, keyed_steps
 from nectar.dialects.spark.relations import Step
 from nectar.dialects.spark.results import Recording, is_whole
 from nectar.dialects.spark.scope import Scope
-from nectar.dialects.spark.servers import engine_of
+from nectar.dialects.spark.servers import Engine, engine_of
 from nectar.errors import NectarError, UserError
 from nectar.keys.outcome import outcome_of
 from nectar.keys.sources import functions_of
@@ -27,6 +27,7 @@ from nectar.session import Session
 from nectar.store.read import Result
 
 _log: Final = logging.getLogger("nectar.spark")
+_FOREIGN: Final = "SQL text, views and tables are followed on embedded Sail only"
 
 
 @dataclass(slots=True)
@@ -115,7 +116,7 @@ def query_of(session: Session, client: Any, root: Any, scope: Scope, part: Part)
     if catalog is None:
         raise UserError("the catalog cannot be used")
     began = session.clock.now()
-    found = keyed(root, circumstances_of(client, engine), session.inputs, scope)
+    found = keyed(root, circumstances_of(client, engine), session.inputs, _followed(scope, engine))
     part.name = _about(found)
     if found.root.refusal:
         raise UserError(found.root.refusal)
@@ -128,7 +129,15 @@ def defined(session: Session, client: Any, steps: Sequence[Step], scope: Scope) 
     engine = engine_of(client)
     if isinstance(engine, str):
         raise UserError(engine)
-    return keyed_steps(steps, circumstances_of(client, engine), session.inputs, scope)
+    return keyed_steps(steps, circumstances_of(client, engine), session.inputs, _followed(scope, engine))
+
+
+def _followed(scope: Scope, engine: Engine) -> Scope:
+    """The scope as far as an engine can be followed: others freeze files in views, and share names between sessions."""
+    if engine.description[0] != "sail":
+        return replace(scope, foreign=_FOREIGN)
+    outer = any(setting.startswith("SAIL_CATALOG") for setting in engine.description)
+    return scope.without_tables() if outer else scope  # tables of another catalog are changed by others too
 
 
 def _about(found: Keyed) -> str:

@@ -44,7 +44,7 @@ class Step:
 
     read: the message of a relation that reads files, whose content is added by whoever makes keys. refusals: why its
     result is not reused. calls: functions it calls by name. unknown: of these, those that the engine does not have.
-    names: relations that it reads by name. functions: Python functions in it.
+    names: relations that it reads by name. sql: it is a text. functions: Python functions in it.
     """
 
     kind: str
@@ -56,6 +56,7 @@ class Step:
     functions: tuple[Pickled, ...] = ()
     unknown: frozenset[str] = frozenset()
     names: tuple[Name, ...] = ()
+    sql: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,7 @@ class _Found:
     functions: list[Pickled] = field(default_factory=list)
     unknown: set[str] = field(default_factory=set)
     names: list[Name] = field(default_factory=list)
+    sql: bool = False
     within: list[Any] = field(default_factory=list)  # relations that were read as part of this one
 
 
@@ -139,7 +141,7 @@ def _step(at: int, found: list[_Found], places: dict[int, list[int]], last: int)
     return Step(
         one.kind, tuple(last - place for place in one.below), b"".join(content), one.read,
         tuple(dict.fromkeys(one.refusals)), frozenset(one.calls), tuple(one.functions),
-        frozenset(one.unknown), tuple(dict.fromkeys(one.names)),
+        frozenset(one.unknown), tuple(dict.fromkeys(one.names)), one.sql,
     )  # fmt: skip
 
 
@@ -341,6 +343,7 @@ class _Reader:
 
     def _add_sql(self, message: Any, given: Sequence[str] = ()) -> None:
         """A query written as text. given: names that the client gave to relations beside it."""
+        self._found.sql = True
         read = query_text(message.query)
         for reason in read.refusals:
             self._refuse(reason)
