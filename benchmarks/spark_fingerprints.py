@@ -26,7 +26,6 @@ from nectar.dialects.spark import functions, interceptor
 from nectar.dialects.spark.sql import queries
 from nectar.keys import outcome
 
-
 ROUNDS = 3  # of which the median counts
 
 
