@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 from time import perf_counter
 from typing import Any
 
@@ -24,6 +25,8 @@ from tests.dialects.spark import tpcds
 from nectar.dialects.spark import functions, interceptor
 from nectar.dialects.spark.sql import queries
 from nectar.keys import outcome
+
+ROUNDS = 3  # of which the median counts
 
 
 class Clock:
@@ -76,10 +79,13 @@ def function_programs(spark: Any) -> dict[str, Callable[[], object]]:
 
 def report_on(report: Report, name: str, words: str, programs: dict[str, Callable[[], object]], clock: Clock) -> None:
     for turn in ("first", "again"):
-        if turn == "first":
-            queries._read.cache_clear()
-            outcome._memory.clear()
-        times = [taken for run in programs.values() if (taken := measure(run, clock)) is not None]
+        rounds = []
+        for _ in range(ROUNDS):
+            if turn == "first":
+                queries._read.cache_clear()
+                outcome._memory.clear()
+            rounds.append([measure(run, clock) for run in programs.values()])
+        times = [median(taken) for taken in zip(*rounds, strict=True) if None not in taken]
         report.add(
             f"{name}_{turn}_mean_ms", f"{words}, {turn}: mean of {len(times)}", sum(times) / len(times), "ms", "2"
         )

@@ -82,7 +82,8 @@ def between(low, high, value):
     return low <= value < high
 
 
-def standardised(values: pd.Series) -> pd.Series:
+def standardised(values):
+    values = pd.Series(values)
     return (values - values.mean()) / (values.std() or 1.0)
 
 

@@ -160,6 +160,20 @@ def test_what_is_refused(clicks, enabled, text):
         assert REFUSED[text] in part.reason
 
 
+def test_other_engines_are_not_followed(clicks, outcome, monkeypatch):
+    from nectar.dialects.spark import query
+    from nectar.dialects.spark.servers import Engine
+
+    monkeypatch.setattr(query, "engine_of", lambda client: Engine(("spark", "4.3")))
+    frame = clicks.range(2)
+    for action in (
+        clicks.sql("select 1").collect, clicks.table("clicks").collect, clicks.sql("select * from {f}", f=frame).collect
+    ):  # fmt: skip
+        _, what, why = outcome(action)
+        assert (what, "embedded Sail" in why) == ("uncacheable", True)
+    assert outcome(clicks.range(2).collect)[1] == "computed"
+
+
 def test_sqlglot_is_not_imported_without_a_text(home, tmp_path):
     program = """
         import sys, nectar

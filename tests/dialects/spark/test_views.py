@@ -273,6 +273,25 @@ def test_a_table_over_files(spark, outcome, log):
         spark.table("t").count()
 
 
+def test_a_table_made_by_the_catalog(spark, outcome, log):
+    schema = spark.read.parquet(str(log)).schema
+    spark.catalog.createTable("t", path=str(log), source="parquet", schema=schema)
+    assert twice(outcome, lambda: spark.table("t").count()) == 240
+    write_day(log, 3)
+    assert outcome(lambda: spark.table("t").count())[:2] == (360, "computed")
+
+
+def test_tables_of_a_catalog_that_others_may_change_are_refused(spark, outcome, log, monkeypatch):
+    from nectar.dialects.spark import query
+    from nectar.dialects.spark.servers import Engine
+
+    spark.sql(f"create table t using parquet location '{log}'")
+    define(spark, "v", 1)
+    monkeypatch.setattr(query, "engine_of", lambda client: Engine(("sail", "0.7.2", "SAIL_CATALOG__LIST=[...]")))
+    assert "seen to make" in refused(outcome, lambda: spark.table("t").count())
+    twice(outcome, lambda: total(spark))
+
+
 def test_a_view_stands_before_a_table_of_the_same_name(spark, outcome, log, tmp_path):
     spark.sql(f"create table t using parquet location '{log}'")
     rows(spark, 7).createOrReplaceTempView("t")

@@ -189,6 +189,8 @@ class _Keying:
             return "; ".join(step.refusals)
         if self._scope.unknown:
             return self._scope.unknown
+        if self._scope.foreign and (step.names or step.sql):
+            return self._scope.foreign
         unknown = sorted(step.unknown - self._scope.functions.keys())
         if unknown:
             return why_unknown(unknown[0])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql.connect.proto import relations_pb2
@@ -32,6 +32,8 @@ from nectar.report.run import Part
 from nectar.rewrite.choose import Choice
 from nectar.session import Session
 from nectar.store.inputs.identify import Identity
+
+_FOREIGN: Final = "SQL text, views and tables are followed on embedded Sail only"
 
 
 @dataclass(slots=True)
@@ -177,7 +179,7 @@ def query_of(session: Session, client: Any, root: Any, scope: Scope, part: Part)
     plan = relations_pb2.Relation()
     plan.CopyFrom(root)
     elsewhere = _elsewhere(session, engine)
-    found = keyed(plan, circumstances_of(client, engine), session.inputs, scope, elsewhere)
+    found = keyed(plan, circumstances_of(client, engine), session.inputs, _followed(scope, engine), elsewhere)
     part.name = _about(found, found.program.root)
     if elsewhere is not None and found.root.refusal in elsewhere.unseen:
         raise EnvironmentFailure(found.root.refusal)
@@ -193,7 +195,16 @@ def defined(session: Session, client: Any, steps: Sequence[Step], scope: Scope) 
     engine = engine_of(client)
     if isinstance(engine, str):
         raise UserError(engine)
-    return keyed_steps(steps, circumstances_of(client, engine), session.inputs, scope, _elsewhere(session, engine))
+    circumstances, elsewhere = circumstances_of(client, engine), _elsewhere(session, engine)
+    return keyed_steps(steps, circumstances, session.inputs, _followed(scope, engine), elsewhere)
+
+
+def _followed(scope: Scope, engine: Engine) -> Scope:
+    """The scope as far as an engine can be followed: others freeze files in views, and share names between sessions."""
+    if engine.description[0] != "sail":
+        return replace(scope, foreign=_FOREIGN)
+    outer = any(setting.startswith("SAIL_CATALOG") for setting in engine.description)
+    return scope.without_tables() if outer else scope  # tables of another catalog are changed by others too
 
 
 def _elsewhere(session: Session, engine: Engine) -> Elsewhere | None:

@@ -44,10 +44,10 @@ class Step:
 
     read: the message of a relation that reads files, whose content is added by whoever makes keys. refusals: why its
     result is not reused. calls: functions it calls by name. unknown: of these, those that the engine does not have.
-    names: relations that it reads by name. functions: Python functions in it. message: the relation itself. size: how
-    many relations it consists of; they are the steps right before it, and itself. references: steps that it names by
-    their plan ids. dotted: it may name columns by more than their names. layout: it may see how the engine cuts its
-    input. breaks: what is above it could not be done below it.
+    names: relations that it reads by name. sql: it is a text. functions: Python functions in it. message: the relation
+    itself. size: how many relations it consists of; they are the steps right before it, and itself. references: steps
+    that it names by their plan ids. dotted: it may name columns by more than their names. layout: it may see how the
+    engine cuts its input. breaks: what is above it could not be done below it.
     """
 
     kind: str
@@ -59,6 +59,7 @@ class Step:
     functions: tuple[Pickled, ...] = ()
     unknown: frozenset[str] = frozenset()
     names: tuple[Name, ...] = ()
+    sql: bool = False
     message: Any = None
     size: int = 1
     references: tuple[int, ...] = ()
@@ -93,6 +94,7 @@ class _Found:
     windows: bool = False
     unknown: set[str] = field(default_factory=set)
     names: list[Name] = field(default_factory=list)
+    sql: bool = False
     within: list[Any] = field(default_factory=list)  # relations that were read as part of this one
 
 
@@ -154,8 +156,8 @@ def _step(at: int, found: list[_Found], places: dict[int, list[int]], last: int)
     return Step(
         one.kind, tuple(last - place for place in one.below), b"".join(content), one.read,
         tuple(dict.fromkeys(one.refusals)), frozenset(one.calls), tuple(one.functions), frozenset(one.unknown),
-        tuple(dict.fromkeys(one.names)), one.message, one.end - at, tuple(dict.fromkeys(references)), one.dotted,
-        one.layout, one.kind in kinds.BREAKERS or one.windows or bool(one.functions),
+        tuple(dict.fromkeys(one.names)), one.sql, one.message, one.end - at, tuple(dict.fromkeys(references)),
+        one.dotted, one.layout, one.kind in kinds.BREAKERS or one.windows or bool(one.functions),
     )  # fmt: skip
 
 
@@ -362,6 +364,7 @@ class _Reader:
 
     def _add_sql(self, message: Any, given: Sequence[str] = ()) -> None:
         """A query written as text. given: names that the client gave to relations beside it."""
+        self._found.sql = True
         read = query_text(message.query)
         for reason in read.refusals:
             self._refuse(reason)

@@ -48,11 +48,15 @@ class Registered:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What names mean. unknown: why nobody knows which functions and sources there are; empty if it is known."""
+    """What names mean. unknown: why nobody knows which functions and sources there are; empty if it is known.
+
+    foreign: why names of relations, and texts, are not followed at this engine; empty if they are.
+    """
 
     views: Mapping[Name, View] = field(default_factory=dict)
     functions: Mapping[str, Registered] = field(default_factory=dict)
     unknown: str = ""
+    foreign: str = ""
 
     @property
     def instead(self) -> frozenset[str]:
@@ -101,7 +105,7 @@ class Scope:
         called = frozenset(functions) | self.instead
         return Scope(
             {name: view for name, view in self.views.items() if name in plain},
-            {name: function for name, function in self.functions.items() if name in called}, self.unknown,
+            {name: function for name, function in self.functions.items() if name in called}, self.unknown, self.foreign,
         )  # fmt: skip
 
 

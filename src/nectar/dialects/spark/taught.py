@@ -138,11 +138,13 @@ class Taught:
         if kind in ("sql", "with_relations"):
             return self._of_sql(relation, look)
         if kind == "catalog":
-            self._of_catalog(relation.catalog)
+            return self._of_catalog(relation.catalog, look)
         return None
 
-    def _of_catalog(self, catalog: Any) -> None:
+    def _of_catalog(self, catalog: Any, look: Look | None) -> Lesson | None:
         kind = catalog.WhichOneof("cat_type")
+        if kind in ("create_table", "create_external_table"):
+            return self._of_catalog_table(getattr(catalog, kind), look)
         if kind == "drop_temp_view":
             name = (catalog.drop_temp_view.view_name,)
             self._change(lambda scope: scope.without_view(name))
@@ -150,6 +152,15 @@ class Taught:
             self._change(Scope.without_tables)
         elif kind not in _CATALOG_ASKS:
             self._change(lambda scope: replace(scope, views={}))
+        return None
+
+    def _of_catalog_table(self, table: Any, look: Look | None) -> Lesson | None:
+        name = name_of(table.table_name)
+        if not name or not table.path or not table.source:
+            self._change(lambda scope: scope.without_view(name) if name else replace(scope, views={}))
+            return None
+        content = joined("catalog", table.SerializeToString(deterministic=True))
+        return self._definition(name, _read_of(table.source, table.path, {}), content, look, is_temporary=False)
 
     def _of_view(self, command: Any, look: Look | None) -> Lesson | None:
         if command.is_global:
