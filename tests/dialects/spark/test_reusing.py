@@ -126,6 +126,30 @@ def test_a_part_that_is_gone_is_computed(spark, log, enabled, home):
     assert len(found[2]) == 3
 
 
+def test_what_took_little_is_not_worth_a_part(spark, log, enabled, monkeypatch):
+    monkeypatch.setattr(reusing, "LEAST_SECONDS", 3600.0)
+    part = pages(spark, log)
+    part.collect()
+    asked_for(enabled, part)
+    assert names_reused() == []
+    assert all(entry.kind == "arrow" for entry in enabled.catalog.index.entries())
+
+
+def test_a_part_comes_from_its_own_files_and_functions(spark, log, enabled, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    write_day(other, 1)
+    part = pages(spark, log)
+    beside = spark.read.parquet(str(other)).withColumn("more", F.udf(lambda n: n + 1, "long")("seconds"))
+    for number in range(4):
+        part.join(beside.filter(F.lit(number) >= 0), "page").collect()
+    enabled.settle()
+    kept = {entry.about.split(" ")[0]: entry for entry in enabled.catalog.index.entries() if entry.kind == "parquet"}
+    lineage = enabled.catalog.index.trace_results([kept["aggregate"].key], "upstream")
+    assert "other" not in str(lineage)
+    assert "clicks" in str(lineage)
+
+
 def test_leases_end_with_the_query(spark, log, enabled):
     part = pages(spark, log)
     asked_for(enabled, part)

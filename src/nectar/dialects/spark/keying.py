@@ -7,8 +7,8 @@ above it so.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from nectar.dialects.spark.function_names import ANY_NAME
@@ -36,6 +36,7 @@ class Keyed:
     functions: tuple[Pickled, ...]
     steps: tuple[Step, ...] = ()
     node_of: tuple[int, ...] = ()  # for each step
+    files: Mapping[int, tuple[Identity, ...]] = field(default_factory=dict)  # by the node that reads them
 
     @property
     def root(self) -> Node:
@@ -45,6 +46,17 @@ class Keyed:
     def steps_of(self, node: int) -> list[Step]:
         """All steps that are the same computation."""
         return [step for step, number in zip(self.steps, self.node_of, strict=True) if number == node]
+
+    def files_below(self, node: int) -> list[Identity]:
+        """The files that a node is made from, each once."""
+        below = sorted(self.program.below(node))
+        return list(dict.fromkeys(file for each in below for file in self.files.get(each, ())))
+
+    def functions_below(self, node: int) -> list[Pickled]:
+        """The Python functions that a node is made with."""
+        below = set(self.program.below(node))
+        steps = zip(self.steps, self.node_of, strict=True)
+        return [function for step, number in steps if number in below for function in step.functions]
 
     def apart(self) -> frozenset[int]:
         """Nodes whose rows, copied, could take their place wherever they stand in the plan."""
@@ -76,17 +88,20 @@ class _Keying:
         self._by_key: dict[tuple[bytes, ...], int] = {}
         self._sources: list[Source] = []
         self._identities: list[Identity] = []
+        self._files: dict[int, tuple[Identity, ...]] = {}
 
     def run(self) -> Keyed:
         refused = any(step.refusals for step in self._steps)
         for step in self._steps:
             # Where something is refused anyway, nothing is reused so far, and no file is looked at.
+            known = len(self._identities)
             node = self._read(step, look=not refused) if step.read is not None else self._relation(step)
             self._node_of.append(self._added(node))
+            self._files.setdefault(self._node_of[-1], tuple(self._identities[known:]))
         functions = tuple(function for step in self._steps for function in step.functions)
         return Keyed(
             Program(tuple(self._nodes)), tuple(self._sources), tuple(self._identities), functions, tuple(self._steps),
-            tuple(self._node_of),
+            tuple(self._node_of), self._files,
         )  # fmt: skip
 
     def _added(self, node: Node) -> int:

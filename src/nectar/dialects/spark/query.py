@@ -115,15 +115,16 @@ class Query:
         made_from = [self.known[each][0] for each in below if each in self.known]
         answer = self.catalog.keep(
             node.key, node.program, value, table=True, seconds=seconds, made_from=made_from,
-            about=_about(self.keyed, number), made=self.began, replaces=replaces, sources=self._sources,
+            about=_about(self.keyed, number), made=self.began, replaces=replaces, sources=lambda: self._sources(number),
         )  # fmt: skip
         if isinstance(answer, Kept):
             self.session.totals.count_kept(answer.entry.size)
         return answer
 
-    def _sources(self) -> Sources:
-        files = dict.fromkeys(FileRead(each.url, each.names[0], each.size) for each in self.keyed.identities)
-        walks = [outcome_of(each.function).walk for each in self.keyed.functions]
+    def _sources(self, number: int) -> Sources:
+        found = self.keyed.files_below(number)
+        files = dict.fromkeys(FileRead(each.url, each.names[0], each.size) for each in found)
+        walks = [outcome_of(each.function).walk for each in self.keyed.functions_below(number)]
         functions = dict.fromkeys(used for walk in walks for used in functions_of(walk))
         return Sources(tuple(files), tuple(functions), environment=f"{environment()}, nectar {__version__}")
 

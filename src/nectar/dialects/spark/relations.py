@@ -138,8 +138,14 @@ def _step(at: int, found: list[_Found], places: dict[int, list[int]], last: int)
         one.kind, tuple(last - place for place in one.below), b"".join(content), one.read,
         tuple(dict.fromkeys(one.refusals)), frozenset(one.calls), tuple(one.functions), one.message, one.end - at,
         tuple(dict.fromkeys(references)), one.dotted, one.layout,
-        one.kind in kinds.BREAKERS or one.windows or bool(one.functions),
+        (one.kind in kinds.BREAKERS and not _multiplies(one)) or one.windows or bool(one.functions),
     )  # fmt: skip
+
+
+def _multiplies(one: _Found) -> bool:
+    """Whether a join pairs everything with everything, so that its result may be larger than anybody wants to keep."""
+    join = one.message.join
+    return one.kind == "join" and not join.HasField("join_condition") and not join.using_columns
 
 
 class _Reader:

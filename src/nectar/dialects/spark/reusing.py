@@ -28,7 +28,7 @@ from nectar.store.read import Result
 
 _log: Final = logging.getLogger("nectar.spark")
 _LEASED: Final = 6 * 3600.0  # seconds that files of a plan are not deleted, unless it ends before
-_EXPECTED: Final = 64 << 20  # bytes for which room is made before an engine writes nobody knows how many
+_EXPECTED: Final = 64 << 20  # bytes, at most, for which room is made before an engine writes nobody knows how many
 LEAST_SECONDS: Final = 0.05  # what takes less is not worth a file and a plan of its own
 _REMEMBERED: Final = 4096
 
@@ -45,7 +45,7 @@ def look_up(query: Query) -> None:
     entries: dict[int, Entry] = {}
     lookups: dict[int, int] = {}
     for (number, _), answer in zip(pairs, answers, strict=True):
-        if answer.entry is not None:
+        if answer.entry is not None and (number == program.root or _is_worth_reading(query, number, answer.entry)):
             entries.setdefault(number, answer.entry)
         lookups[number] = max(lookups.get(number, 0), answer.lookups)
     query.lookups = lookups
@@ -67,6 +67,11 @@ def _parts(query: Query) -> list[int]:
         for number in sorted(query.keyed.apart() - {program.root}, reverse=True)
         if allowed[number] and (not program.nodes[number].is_input or is_asked_for(program.nodes[number].program))
     ]
+
+
+def _is_worth_reading(query: Query, number: int, entry: Entry) -> bool:
+    """Whether it is faster to read a part than to compute it, as far as one can tell; or somebody said so."""
+    return entry.seconds >= LEAST_SECONDS or is_asked_for(query.keyed.program.nodes[number].program)
 
 
 def _is_opened(query: Query, number: int, entry: Entry) -> bool:
@@ -151,7 +156,8 @@ def _replace(query: Query, number: int) -> None:
 def _compute(query: Query, client: Any, number: int) -> None:
     """A part is computed by itself and kept; unless it fails, or is not worth it, which the query does not notice."""
     node = query.keyed.program.nodes[number]
-    place = query.catalog.handover(node.key, _EXPECTED)
+    expected = min(_EXPECTED, sum(file.size or 0 for file in query.keyed.files_below(number)))
+    place = query.catalog.handover(node.key, expected)
     if isinstance(place, NotKept):
         _log.info("%s is not computed by itself: %s", node.text, place.reason)
         return
