@@ -214,3 +214,8 @@ def test_a_hint_stays_for_what_it_is_meant_for():
     made = join(hint, grouped(files()), literal(boolean=True))
     assert "hint" not in apart(made)
     assert apart(made).count("aggregate") == 2
+
+
+def test_what_tells_the_moment_does_not_see_how_rows_are_cut():
+    assert "aggregate" in apart(project(grouped(files()), call("current_date")))
+    assert "aggregate" not in apart(project(grouped(files()), call("current_date"), call("rand")))

@@ -290,6 +290,29 @@ def test_functions_that_see_partitions(spark, log, enabled, home):
         assert names_reused() == []
 
 
+def test_parts_below_what_depends_on_the_moment(spark, log, enabled, home):
+    part = pages(spark, log)
+    asked_for(enabled, part)
+    for above in (F.current_timestamp(), F.current_date(), F.current_user()):
+        query = part.withColumn("now", above)
+        rows = query.drop("now").collect()
+        seen = query.collect()
+        assert len(names_reused()) == 1
+        assert nectar.last_run().parts[-1].outcome == "uncacheable"
+        assert "()" in nectar.last_run().parts[-1].reason
+        assert sorted(row[:3] for row in seen) == sorted(tuple(row) for row in rows)
+    first, second = (part.select(F.current_timestamp()).first()[0] for _ in range(2))
+    assert first < second
+
+
+def test_nothing_below_a_registered_function_is_a_part(spark, log, enabled):
+    part = pages(spark, log)
+    asked_for(enabled, part)
+    spark.udf.register("abs", lambda n: 7, "long")
+    assert part.select(F.abs("total"), F.current_date()).collect()[0][0] == 7
+    assert names_reused() == []
+
+
 def test_windows_and_functions_are_parts(spark, log, enabled, home):
     clicks = spark.read.parquet(str(log))
     ranked = clicks.withColumn("rank", F.row_number().over(Window.partitionBy("page").orderBy("seconds", "day")))

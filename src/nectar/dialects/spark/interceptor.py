@@ -77,10 +77,14 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
                 part.explain = lambda: text
                 session.totals.count(report.add(part))
                 return None
-            part.outcome = "computed"
-            part.explain = lambda: "no result is known under its key"
+            refusal = query.keyed.root.refusal
+            part.outcome = "uncacheable" if refusal else "computed"
+            part.explain = lambda: refusal or "no result is known under its key"
             self._safely(self._look_up, query, report)
             report.add(part)
+            if refusal and not query.known:
+                session.totals.count(part)
+                return None
         if _is_reattachable(request):  # its answer may come in several streams
             with self._lock:
                 self._recorded[request.operation_id] = query
@@ -139,7 +143,8 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
 
     def failed(self, operation: str, query: Query) -> None:
         """The server answered with an error, which is the program's; nothing is kept."""
-        query.part.outcome = "failed"
+        if not query.keyed.root.refusal:
+            query.part.outcome = "failed"
         query.release()
         self._forget(operation)
 
@@ -175,7 +180,8 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
         except NectarError as error:
             _log.info("%s() is not shared: %s", kind, error)
             return
-        (ask_for if kind == "persist" else ask_no_more)(query.keyed.root.program)
+        if not query.keyed.root.refusal:
+            (ask_for if kind == "persist" else ask_no_more)(query.keyed.root.program)
 
     def _safely(self, action: Any, *args: Any) -> Any:
         """What an action gives; None if it fails, which is logged once."""

@@ -28,7 +28,7 @@ _UNSEEN: Final = "its files were not looked at, since another part is refused"
 
 @dataclass(frozen=True, slots=True)
 class Keyed:
-    """A program and what its keys stand for."""
+    """A program and what its keys stand for. barred: the whole is refused for reasons that count for its parts, too."""
 
     program: Program
     sources: tuple[Source, ...]
@@ -37,6 +37,7 @@ class Keyed:
     steps: tuple[Step, ...] = ()
     node_of: tuple[int, ...] = ()  # for each step
     files: Mapping[int, tuple[Identity, ...]] = field(default_factory=dict)  # by the node that reads them
+    barred: bool = False
 
     @property
     def root(self) -> Node:
@@ -91,17 +92,17 @@ class _Keying:
         self._files: dict[int, tuple[Identity, ...]] = {}
 
     def run(self) -> Keyed:
-        refused = any(step.refusals for step in self._steps)
+        barred = any((step.refusals and step.layout) or self._why_not_the_engines(step) for step in self._steps)
         for step in self._steps:
-            # Where something is refused anyway, nothing is reused so far, and no file is looked at.
+            # Where nothing can be reused, no file is looked at.
             known = len(self._identities)
-            node = self._read(step, look=not refused) if step.read is not None else self._relation(step)
+            node = self._read(step, look=not barred) if step.read is not None else self._relation(step)
             self._node_of.append(self._added(node))
             self._files.setdefault(self._node_of[-1], tuple(self._identities[known:]))
         functions = tuple(function for step in self._steps for function in step.functions)
         return Keyed(
             Program(tuple(self._nodes)), tuple(self._sources), tuple(self._identities), functions, tuple(self._steps),
-            tuple(self._node_of), self._files,
+            tuple(self._node_of), self._files, barred,
         )  # fmt: skip
 
     def _added(self, node: Node) -> int:
@@ -128,8 +129,10 @@ class _Keying:
         return digest_of(self._frame + joined("key", step.content, *below))
 
     def _refusal(self, step: Step) -> str:
-        if step.refusals:
-            return "; ".join(step.refusals)
+        return "; ".join(step.refusals) or self._why_not_the_engines(step)
+
+    def _why_not_the_engines(self, step: Step) -> str:
+        """Why functions of a step may not be those of the engine."""
         if ANY_NAME in self._registered:
             return "this session may have functions or sources of its own under any name"
         taken = sorted(step.calls & frozenset(self._registered))

@@ -77,9 +77,8 @@ def _to_what_is_below(step: Step) -> str:
     if step.kind in SHARING:
         return "what is above it may use parts of it by name"
     if step.layout:
-        return "a function above it sees how its rows are cut"
-    if step.refusals:
-        return f"what is above it may see how its rows are cut: {step.refusals[0]}"
+        reason = f": {step.refusals[0]}" if step.refusals else ""
+        return f"what is above it may see how its rows are cut{reason}"
     return ""
 
 

@@ -81,7 +81,7 @@ class Query:
     def keep(self) -> None:
         """The result that was recorded is kept in the background, if it is worth it and its inputs are the same."""
         self.release()
-        if self.is_known:
+        if self.is_known or self.keyed.root.refusal:
             return
         self.part.keeping = "being kept"
         self.session.keeper.submit(self._keep, self.recording.size)
@@ -142,10 +142,12 @@ def query_of(session: Session, client: Any, root: Any, registered: frozenset[str
     plan.CopyFrom(root)
     found = keyed(plan, circumstances_of(client, engine), session.inputs, registered)
     part.name = _about(found, found.program.root)
-    if found.root.refusal:
+    if found.barred:
         raise UserError(found.root.refusal)
-    part.key = found.root.key.hex()
-    return Query(session, catalog, engine, found, plan, part, began)
+    query = Query(session, catalog, engine, found, plan, part, began)
+    query.recording.why_not = found.root.refusal
+    part.key = "" if found.root.refusal else found.root.key.hex()
+    return query
 
 
 def _about(found: Keyed, number: int) -> str:

@@ -16,7 +16,12 @@ from functools import cache
 from typing import Any, Final
 
 from nectar.dialects.spark import kinds
-from nectar.dialects.spark.function_names import why_refused_call, why_refused_column, why_refused_string
+from nectar.dialects.spark.function_names import (
+    is_about_the_moment,
+    why_refused_call,
+    why_refused_column,
+    why_refused_string,
+)
 from nectar.dialects.spark.functions import Pickled, known_as
 from nectar.dialects.spark.text import calls_in
 from nectar.errors import UserError
@@ -179,9 +184,11 @@ class _Reader:
             self._add_message(getattr(self._relation, self._kind))
         return self._found
 
-    def _refuse(self, reason: str) -> None:
+    def _refuse(self, reason: str, sees_layout: bool = True) -> None:
+        """The relation is not reused. sees_layout: what it does may depend on how its input is cut."""
         if reason:
             self._found.refusals.append(reason)
+            self._found.layout = self._found.layout or sees_layout
 
     def _put(self, piece: bytes | _Reference) -> None:
         self._found.pieces.append(piece)
@@ -283,7 +290,8 @@ class _Reader:
 
     def _check_call_function(self, call: Any) -> None:
         self._found.calls.add(call.function_name.lower())
-        self._refuse(why_refused_call(call.function_name, len(call.arguments)))
+        reason = why_refused_call(call.function_name, len(call.arguments))
+        self._refuse(reason, not is_about_the_moment(call.function_name))
 
     def _check_window(self, _: Any) -> None:
         self._found.windows = True

@@ -39,7 +39,8 @@ _failed: Final[OrderedDict[bytes, None]] = OrderedDict()  # keys of queries that
 def look_up(query: Query) -> None:
     """What is known of a query is found and opened: the whole of it, or its largest parts."""
     program = query.keyed.program
-    asked = [] if query.session.settings.refresh else [program.root, *_parts(query)]
+    whole = [] if query.keyed.root.refusal else [program.root]
+    asked = [] if query.session.settings.refresh else [*whole, *_parts(query)]
     pairs = [(number, key) for number in asked for key in program.nodes[number].keys]
     answers = query.catalog.lookup([key for _, key in pairs], [program.nodes[number].program for number, _ in pairs])
     entries: dict[int, Entry] = {}
