@@ -333,3 +333,44 @@ def test_a_fickle_part_in_two_places_is_not_answered_from_two_runs(spark, log, e
     query = some.select("seconds").intersect(some.filter("seconds >= 0").select("seconds"))
     for _ in range(3):
         assert query.count() <= 5
+
+
+def test_subqueries(spark, log, enabled, home):
+    part, other = pages(spark, log), spark.read.parquet(str(log)).groupBy("page").agg(F.max("seconds").alias("most"))
+    attack(enabled, home, [part, other], lambda a, b: a.filter(F.col("total") > b.select(F.max("most")).scalar()))
+    attack(
+        enabled, home, [part, other],
+        lambda a, b: a.filter(b.filter((b.page == F.col("page").outer()) & (b.most > 100)).exists()),
+    )  # fmt: skip
+
+
+def test_union_and_set_operations_over_parts(spark, log, enabled, home):
+    part = pages(spark, log)
+    names = attack(enabled, home, [part], lambda a: a.union(a).unionByName(a.filter("n > 5")).exceptAll(a))
+    assert len(names) == 1
+
+
+def test_a_frame_joined_with_itself(spark, log, enabled, home):
+    part = pages(spark, log)
+    attack(
+        enabled, home, [part],
+        lambda a: a.alias("x").join(a.alias("y"), F.col("x.page") < F.col("y.page")).select("x.page", "y.total"),
+    )  # fmt: skip
+
+
+def test_answers_of_every_action(spark, log, enabled, home, capsys):
+    part = pages(spark, log)
+    asked_for(enabled, part)
+    query = part.filter("total > 0").withColumn("x", F.col("total") / 2)
+    actions = [
+        lambda: sorted(query.collect()), lambda: query.toPandas().sort_values("page").to_dict("list"),
+        lambda: query.toPandas().dtypes.to_dict(), lambda: str(query.toArrow().schema), query.count,
+        lambda: sorted(query.toLocalIterator()), lambda: sorted(query.head(9)), lambda: sorted(query.take(9)),
+        lambda: (query.orderBy("page").show(), capsys.readouterr().out)[1],
+    ]  # fmt: skip
+    found = []
+    for action in actions:
+        found.append(action())
+        assert names_reused(), found
+    nectar.disable()
+    assert found == [action() for action in actions]

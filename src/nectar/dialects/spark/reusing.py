@@ -15,6 +15,7 @@ import grpc
 
 from nectar.catalog.handover import Handover
 from nectar.catalog.service import Kept, NotKept
+from nectar.dialects.spark.kinds import PRINTING
 from nectar.dialects.spark.persisted import is_asked_for
 from nectar.dialects.spark.query import Query
 from nectar.dialects.spark.results import is_whole
@@ -113,10 +114,16 @@ def put_in(query: Query, client: Any) -> bool:
         _compute(query, client, number)
     if query.known:
         try:
-            schema_by_engine(client, query.plan)  # what the engine finds wrong with a plan it finds here
+            schema_by_engine(client, _shown(query.plan))  # what the engine finds wrong with a plan it finds here
         except grpc.RpcError as error:
             give_up(query, str(error.details()))
     return bool(query.known)
+
+
+def _shown(plan: Any) -> Any:
+    """The relation that a plan prints, or the plan; of a printed one Sail tells no schema."""
+    kind = plan.WhichOneof("rel_type")
+    return getattr(plan, kind).input if kind in PRINTING else plan
 
 
 def give_up(query: Query, reason: str) -> None:
