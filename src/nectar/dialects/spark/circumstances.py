@@ -19,6 +19,7 @@ from nectar.keys.expansion import joined
 from nectar.keys.scheme import FRAME, digest_of
 
 _NAMES_ONLY: Final = frozenset({"spark.app.name", "spark.app.id", "spark.remote", "spark.master"})
+_FORM: Final = "spark 2"  # of results: those of the first have schemas that engines cannot read
 _LIBRARIES: Final = ("numpy", "pandas", "pyarrow")  # what the engine hands to Python functions is made with them
 
 
@@ -29,7 +30,7 @@ def circumstances_of(client: Any, engine: Engine) -> bytes:
     settings = [text for name in sorted(made.keys() - _NAMES_ONLY) for text in (name, str(made[name]))]
     zone = os.environ.get("TZ", "")
     parts = joined(*_versions()), joined(*engine.description), joined(zone, *settings)
-    return digest_of(FRAME + joined("spark", *parts))
+    return digest_of(FRAME + joined(_FORM, *parts))
 
 
 @cache

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -21,7 +22,7 @@ from nectar.dialects.spark.incremental.server import Server
 from nectar.dialects.spark.persisted import ask_for, ask_no_more
 from nectar.dialects.spark.query import Query, query_of
 from nectar.dialects.spark.results import responses
-from nectar.dialects.spark.reusing import look_up, note_cost, put_in
+from nectar.dialects.spark.reusing import give_up, look_up, note_cost, put_in
 from nectar.errors import NectarError
 from nectar.report.run import Part, RunReport
 from nectar.session import current, running
@@ -78,10 +79,14 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
                 part.explain = lambda: text
                 session.totals.count(report.add(part))
                 return None
-            part.outcome = "computed"
-            part.explain = lambda: "no result is known under its key"
+            refusal = query.keyed.root.refusal
+            part.outcome = "uncacheable" if refusal else "computed"
+            part.explain = lambda: refusal or "no result is known under its key"
             self._safely(self._look_up, query, report, Server(self._client, request, send))
             report.add(part)
+            if refusal and not query.known:
+                session.totals.count(part)
+                return None
         if _is_reattachable(request):  # its answer may come in several streams
             with self._lock:
                 self._recorded[request.operation_id] = query
@@ -144,7 +149,8 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
 
     def failed(self, operation: str, query: Query) -> None:
         """The server answered with an error, which is the program's; nothing is kept."""
-        query.part.outcome = "failed"
+        if not query.keyed.root.refusal:
+            query.part.outcome = "failed"
         query.release()
         self._forget(operation)
 
@@ -180,7 +186,8 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
         except NectarError as error:
             _log.info("%s() is not shared: %s", kind, error)
             return
-        (ask_for if kind == "persist" else ask_no_more)(query.keyed.root.program)
+        if not query.keyed.root.refusal:
+            (ask_for if kind == "persist" else ask_no_more)(query.keyed.root.program)
 
     def _safely(self, action: Any, *args: Any) -> Any:
         """What an action gives; None if it fails, which is logged once."""
@@ -199,7 +206,10 @@ class _Recorded:
 
     def __init__(self, continuation: Any, details: Any, request: Any, interceptor: Interceptor, query: Query) -> None:
         self._interceptor, self._operation, self._query = interceptor, request.operation_id, query
-        self._call = continuation(details, _with_known_parts(request, query))
+        sent = _with_known_parts(request, query)
+        self._call = continuation(details, sent)
+        self._as_given = None if sent is request else lambda: continuation(details, request)
+        self._ahead: deque[Any] = deque()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._call, name)
@@ -207,10 +217,26 @@ class _Recorded:
     def __iter__(self) -> _Recorded:
         return self
 
+    def _next(self) -> Any:
+        """The next response. If the engine fails over parts from the store before it has rows, it runs without them."""
+        as_given, self._as_given = self._as_given, None
+        try:
+            while as_given is not None and not (self._ahead and _has_rows(self._ahead[-1])):
+                self._ahead.append(next(self._call))
+        except StopIteration:
+            pass
+        except grpc.RpcError as error:
+            if as_given is None or _is_not_about_the_plan(error):
+                raise
+            give_up(self._query, str(error.details()))
+            self._ahead.clear()
+            self._call = as_given()
+        return self._ahead.popleft() if self._ahead else next(self._call)
+
     def __next__(self) -> Any:
         begun = time.perf_counter()
         try:
-            response = next(self._call)
+            response = self._next()
         except StopIteration:
             raise
         except BaseException:
@@ -231,6 +257,16 @@ class _Released:
     def result(self, timeout: float | None = None) -> Any:
         """The message."""
         return self._response
+
+
+def _is_not_about_the_plan(error: Any) -> bool:
+    """Whether somebody on this side has ended a call, or there is no server; an engine that breaks ends calls, too."""
+    ended_here = error.code() == grpc.StatusCode.CANCELLED and "ocally cancelled" in str(error.details())
+    return bool(ended_here or error.code() == grpc.StatusCode.UNAVAILABLE)
+
+
+def _has_rows(response: Any) -> bool:
+    return bool(response.HasField("arrow_batch") or response.HasField("result_complete"))
 
 
 def _with_known_parts(request: Any, query: Query) -> Any:

@@ -28,7 +28,7 @@ _UNSEEN: Final = "its files were not looked at, since another part is refused"
 
 @dataclass(frozen=True, slots=True)
 class Keyed:
-    """A program and what its keys stand for.
+    """A program and what its keys stand for. barred: the whole is refused for reasons that count for its parts, too.
 
     steps: the relations of the plan, inputs first. node_of, contents: for each of them the number of its node, and what
     its keys say that it does. reads: those that read files, with the identities of the files. frame: the engine and the
@@ -41,6 +41,8 @@ class Keyed:
     functions: tuple[Pickled, ...]
     steps: tuple[Step, ...] = ()
     node_of: tuple[int, ...] = ()
+    files: Mapping[int, tuple[Identity, ...]] = field(default_factory=dict)  # by the node that reads them
+    barred: bool = False
     contents: tuple[bytes, ...] = ()
     reads: Mapping[int, tuple[Source, tuple[Identity, ...]]] = field(default_factory=dict)
     frame: bytes = b""
@@ -69,6 +71,17 @@ class Keyed:
     def steps_of(self, node: int) -> list[Step]:
         """All steps that are the same computation."""
         return [step for step, number in zip(self.steps, self.node_of, strict=True) if number == node]
+
+    def files_below(self, node: int) -> list[Identity]:
+        """The files that a node is made from, each once."""
+        below = sorted(self.program.below(node))
+        return list(dict.fromkeys(file for each in below for file in self.files.get(each, ())))
+
+    def functions_below(self, node: int) -> list[Pickled]:
+        """The Python functions that a node is made with."""
+        below = set(self.program.below(node))
+        steps = zip(self.steps, self.node_of, strict=True)
+        return [function for step, number in steps if number in below for function in step.functions]
 
     def apart(self) -> frozenset[int]:
         """Nodes whose rows, copied, could take their place wherever they stand in the plan."""
@@ -112,18 +125,21 @@ class _Keying:
         self._sources: list[Source] = []
         self._identities: list[Identity] = []
         self._reads: dict[int, tuple[Source, tuple[Identity, ...]]] = {}
+        self._files: dict[int, tuple[Identity, ...]] = {}
 
     def run(self) -> Keyed:
-        refused = any(step.refusals for step in self._steps)
+        barred = any((step.refusals and step.layout) or self._why_not_the_engines(step) for step in self._steps)
         for step in self._steps:
-            # Where something is refused anyway, nothing is reused so far, and no file is looked at.
-            node = self._read(step, look=not refused) if step.read is not None else self._relation(step)
+            # Where nothing can be reused, no file is looked at.
+            known = len(self._identities)
+            node = self._read(step, look=not barred) if step.read is not None else self._relation(step)
             self._node_of.append(self._added(node))
             self._contents.append(step.content)
+            self._files.setdefault(self._node_of[-1], tuple(self._identities[known:]))
         functions = tuple(function for step in self._steps for function in step.functions)
         return Keyed(
             Program(tuple(self._nodes)), tuple(self._sources), tuple(self._identities), functions, tuple(self._steps),
-            tuple(self._node_of), tuple(self._contents), self._reads, self._frame,
+            tuple(self._node_of), self._files, barred, tuple(self._contents), self._reads, self._frame,
         )  # fmt: skip
 
     def _added(self, node: Node) -> int:
@@ -146,8 +162,10 @@ class _Keying:
         return Node(step.kind, below, program, tuple(dict.fromkeys((best, last))), order, refusal, step.breaks)
 
     def _refusal(self, step: Step) -> str:
-        if step.refusals:
-            return "; ".join(step.refusals)
+        return "; ".join(step.refusals) or self._why_not_the_engines(step)
+
+    def _why_not_the_engines(self, step: Step) -> str:
+        """Why functions of a step may not be those of the engine."""
         if ANY_NAME in self._registered:
             return "this session may have functions or sources of its own under any name"
         taken = sorted(step.calls & frozenset(self._registered))

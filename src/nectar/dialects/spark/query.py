@@ -16,7 +16,7 @@ from nectar.catalog.service import Catalog, Kept, NotKept
 from nectar.dialects.spark.circumstances import circumstances_of, environment
 from nectar.dialects.spark.keying import Keyed, keyed
 from nectar.dialects.spark.results import Recording, with_shape
-from nectar.dialects.spark.servers import engine_of
+from nectar.dialects.spark.servers import Engine, engine_of
 from nectar.errors import EnvironmentFailure, UserError
 from nectar.keys.outcome import outcome_of
 from nectar.keys.sources import functions_of
@@ -40,6 +40,7 @@ class Query:
 
     session: Session
     catalog: Catalog
+    engine: Engine
     keyed: Keyed
     plan: Any
     part: Part
@@ -88,7 +89,7 @@ class Query:
     def keep(self) -> None:
         """The result that was recorded is kept in the background, if it is worth it and its inputs are the same."""
         self.release()
-        if self.is_known:
+        if self.is_known or self.keyed.root.refusal:
             return
         self.part.keeping = "being kept"
         size = self.recording.size if self.result is None else self.result.nbytes
@@ -127,16 +128,16 @@ class Query:
             node.key, node.program, value, table=True, seconds=seconds,
             made_from=[*made_from, *self.made_from] if is_root else made_from, spans=self.spans if is_root else (),
             about=_about(self.keyed, number), made=self.began, replaces=replaces,
-            sources=lambda: self.sources_of(self.keyed.identities),
+            sources=lambda: self.sources_of(number, self.keyed.files_below(number)),
         )  # fmt: skip
         if isinstance(answer, Kept):
             self.session.totals.count_kept(answer.entry.size)
         return answer
 
-    def sources_of(self, identities: Iterable[Identity]) -> Sources:
-        """What a result came from that was made of these files."""
+    def sources_of(self, number: int, identities: Iterable[Identity]) -> Sources:
+        """What a result of a node came from, if it was made of these files."""
         files = dict.fromkeys(FileRead(each.url, each.names[0], each.size) for each in identities)
-        walks = [outcome_of(each.function).walk for each in self.keyed.functions]
+        walks = [outcome_of(each.function).walk for each in self.keyed.functions_below(number)]
         functions = dict.fromkeys(used for walk in walks for used in functions_of(walk))
         return Sources(tuple(files), tuple(functions), environment=f"{environment()}, nectar {__version__}")
 
@@ -154,10 +155,12 @@ def query_of(session: Session, client: Any, root: Any, registered: frozenset[str
     plan.CopyFrom(root)
     found = keyed(plan, circumstances_of(client, engine), session.inputs, registered)
     part.name = _about(found, found.program.root)
-    if found.root.refusal:
+    if found.barred:
         raise UserError(found.root.refusal)
-    part.key = found.root.key.hex()
-    return Query(session, catalog, found, plan, part, began)
+    query = Query(session, catalog, engine, found, plan, part, began)
+    query.recording.why_not = found.root.refusal
+    part.key = "" if found.root.refusal else found.root.key.hex()
+    return query
 
 
 def _about(found: Keyed, number: int) -> str:

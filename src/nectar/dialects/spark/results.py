@@ -7,6 +7,7 @@ client reads from the responses of a known result is what it read when it was co
 from __future__ import annotations
 
 import uuid
+from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -47,7 +48,7 @@ class Recording:
         if self.why_not:
             return
         if response.HasField("schema"):
-            self._schema = response.schema.SerializeToString()
+            self._schema = b64encode(response.schema.SerializeToString())  # engines read metadata as text
         if response.HasField("arrow_batch"):
             self._add_batch(response.arrow_batch)
         self.complete = self.complete or response.HasField("result_complete")
@@ -102,7 +103,7 @@ def is_whole(table: pa.Table) -> bool:
 
 def schema_of(table: pa.Table) -> Any:
     """The schema that the server told of a whole table."""
-    return types_pb2.DataType.FromString(table.schema.metadata[_SCHEMA])
+    return types_pb2.DataType.FromString(b64decode(table.schema.metadata[_SCHEMA]))
 
 
 def without_schema(table: pa.Table) -> pa.Table:
@@ -113,7 +114,7 @@ def without_schema(table: pa.Table) -> pa.Table:
 
 def with_told_schema(table: pa.Table, told: Any) -> pa.Table:
     """The same rows, as if the server had told this schema of them."""
-    return table.replace_schema_metadata({_SCHEMA: told.SerializeToString()})
+    return table.replace_schema_metadata({_SCHEMA: b64encode(told.SerializeToString())})
 
 
 def with_shape(table: pa.Table, shape: bytes) -> pa.Table:

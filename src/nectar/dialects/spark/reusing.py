@@ -15,6 +15,7 @@ import grpc
 
 from nectar.catalog.handover import Handover
 from nectar.catalog.service import Kept, NotKept
+from nectar.dialects.spark.kinds import PRINTING
 from nectar.dialects.spark.persisted import is_asked_for
 from nectar.dialects.spark.query import Query
 from nectar.dialects.spark.results import is_whole
@@ -28,23 +29,25 @@ from nectar.store.read import Result
 
 _log: Final = logging.getLogger("nectar.spark")
 _LEASED: Final = 6 * 3600.0  # seconds that files of a plan are not deleted, unless it ends before
-_EXPECTED: Final = 64 << 20  # bytes for which room is made before an engine writes nobody knows how many
+_EXPECTED: Final = 64 << 20  # bytes, at most, for which room is made before an engine writes nobody knows how many
 LEAST_SECONDS: Final = 0.05  # what takes less is not worth a file and a plan of its own
 _REMEMBERED: Final = 4096
 
 _cheap: Final[OrderedDict[bytes, None]] = OrderedDict()  # keys of parts that are not worth keeping
+_failed: Final[OrderedDict[bytes, None]] = OrderedDict()  # keys of queries that the engine did not take over parts
 
 
 def look_up(query: Query) -> None:
     """What is known of a query is found and opened: the whole of it, or its largest parts."""
     program = query.keyed.program
-    asked = [] if query.session.settings.refresh else [program.root, *_parts(query)]
+    whole = [] if query.keyed.root.refusal else [program.root]
+    asked = [] if query.session.settings.refresh else [*whole, *_parts(query)]
     pairs = [(number, key) for number in asked for key in program.nodes[number].keys]
     answers = query.catalog.lookup([key for _, key in pairs], [program.nodes[number].program for number, _ in pairs])
     entries: dict[int, Entry] = {}
     lookups: dict[int, int] = {}
     for (number, _), answer in zip(pairs, answers, strict=True):
-        if answer.entry is not None:
+        if answer.entry is not None and (number == program.root or _is_worth_reading(query, number, answer.entry)):
             entries.setdefault(number, answer.entry)
         lookups[number] = max(lookups.get(number, 0), answer.lookups)
     query.lookups = lookups
@@ -68,12 +71,17 @@ def _parts(query: Query) -> list[int]:
     ]
 
 
+def _is_worth_reading(query: Query, number: int, entry: Entry) -> bool:
+    """Whether it is faster to read a part than to compute it, as far as one can tell; or somebody said so."""
+    return entry.seconds >= LEAST_SECONDS or is_asked_for(query.keyed.program.nodes[number].program)
+
+
 def _is_opened(query: Query, number: int, entry: Entry) -> bool:
     """Whether the result of a node is at hand now: the whole of the query as a table, a part as a relation."""
     if number in query.known or query.answer is not None:
         return True
     is_root = number == query.keyed.program.root
-    if entry.kind == "parquet":
+    if entry.location and not is_root:
         query.leases += query.catalog.lease([entry], _LEASED)
     try:
         opened = query.catalog.open(entry)
@@ -84,7 +92,7 @@ def _is_opened(query: Query, number: int, entry: Entry) -> bool:
                 table = opened.to_arrow()
                 query.answer = table if is_whole(table) else None
                 return query.answer is not None
-            relation = relation_of(opened)
+            relation = relation_of(opened, reads_arrow=query.engine.reads_arrow)
     except NectarError as failure:
         _log.info("%s is computed again: %s", entry.about, failure)
         return False
@@ -97,13 +105,32 @@ def _is_opened(query: Query, number: int, entry: Entry) -> bool:
 
 def put_in(query: Query, client: Any) -> bool:
     """Known parts stand in the plan, and so do those that were worth computing by themselves; whether there are any."""
+    if query.keyed.root.key in _failed:
+        query.forget_known()
+        return False
     for number in sorted(query.choice.hits):
         _replace(query, number)
     for number in _to_be_kept(query):
         _compute(query, client, number)
     if query.known:
-        schema_by_engine(client, query.plan)  # what the engine finds wrong with a plan it finds here
+        try:
+            schema_by_engine(client, _shown(query.plan))  # what the engine finds wrong with a plan it finds here
+        except grpc.RpcError as error:
+            give_up(query, str(error.details()))
     return bool(query.known)
+
+
+def _shown(plan: Any) -> Any:
+    """The relation that a plan prints, or the plan; of a printed one Sail tells no schema."""
+    kind = plan.WhichOneof("rel_type")
+    return getattr(plan, kind).input if kind in PRINTING else plan
+
+
+def give_up(query: Query, reason: str) -> None:
+    """The engine does not take the plan over known parts: the query runs as it was given, now and when asked again."""
+    _log.info("%s runs without what is known of it: %s", query.part.name, reason)
+    _remember(_failed, query.keyed.root.key)
+    query.forget_known()
 
 
 def _to_be_kept(query: Query) -> list[int]:
@@ -137,7 +164,8 @@ def _replace(query: Query, number: int) -> None:
 def _compute(query: Query, client: Any, number: int) -> None:
     """A part is computed by itself and kept; unless it fails, or is not worth it, which the query does not notice."""
     node = query.keyed.program.nodes[number]
-    place = query.catalog.handover(node.key, _EXPECTED)
+    expected = min(_EXPECTED, sum(file.size or 0 for file in query.keyed.files_below(number)))
+    place = query.catalog.handover(node.key, expected)
     if isinstance(place, NotKept):
         _log.info("%s is not computed by itself: %s", node.text, place.reason)
         return
@@ -158,7 +186,7 @@ def _written(query: Query, client: Any, number: int, place: Handover) -> Kept | 
     seconds = write(client, query.keyed.steps_of(number)[0].message, place)
     why_not = seconds if isinstance(seconds, str) else _why_not_worth(query, number, seconds, place.path)
     if isinstance(seconds, str) or why_not:
-        _remember_cheap(node.key)
+        _remember(_cheap, node.key)
         return NotKept(why_not)
     changed = "; ".join(query.keyed.what_changed(query.session.inputs))
     return NotKept(changed) if changed else query.keep_part(number, place, seconds)
@@ -177,10 +205,10 @@ def note_cost(query: Query) -> None:
     """The query has run: what a part of it takes is no more than that."""
     if query.part.seconds < LEAST_SECONDS:
         for number in query.choice.computed:
-            _remember_cheap(query.keyed.program.nodes[number].key)
+            _remember(_cheap, query.keyed.program.nodes[number].key)
 
 
-def _remember_cheap(key: bytes) -> None:
-    _cheap[key] = None
-    while len(_cheap) > _REMEMBERED:
-        _cheap.popitem(last=False)
+def _remember(keys: OrderedDict[bytes, None], key: bytes) -> None:
+    keys[key] = None
+    while len(keys) > _REMEMBERED:
+        keys.popitem(last=False)

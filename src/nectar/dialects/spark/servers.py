@@ -21,6 +21,11 @@ class Engine:
 
     description: tuple[str, ...]
 
+    @property
+    def reads_arrow(self) -> bool:
+        """Whether it reads Arrow files."""
+        return self.description[0] == "sail"
+
 
 _started: Final[weakref.WeakKeyDictionary[Any, tuple[int, tuple[str, ...]]]] = weakref.WeakKeyDictionary()
 _plain: Final[list[Any]] = []

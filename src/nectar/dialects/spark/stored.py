@@ -14,13 +14,15 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql.connect.proto import commands_pb2, expressions_pb2, relations_pb2, types_pb2
 from pyspark.sql.connect.types import proto_schema_to_pyspark_data_type
+from pyspark.sql.types import StructType
 
 from nectar.dialects.spark.results import is_whole, schema_of, without_schema
 from nectar.quantities import show_size
 from nectar.store.read import Result
 
 SCHEMA: Final = "spark.schema"  # the part of a result in Parquet files that holds what the engine said of its columns
-MOST_SENT: Final = 8 << 20  # bytes of rows that a plan holds; more is read from files, or computed
+MOST_SENT: Final = 4 << 20  # bytes of rows that a plan holds: sending them takes a hundredth of a second for each
+_FEW: Final = 1 << 18  # bytes that are sent sooner than read from a file
 # Sail takes a column whose smallest value is its largest for a constant, and files do not count NaN among their values.
 _WITHOUT_STATISTICS: Final = {"statistics_enabled": "none"}
 _SENT: Final = frozenset({
@@ -29,35 +31,67 @@ _SENT: Final = frozenset({
 })  # fmt: skip
 
 
-def relation_of(result: Result, plan_id: int | None = None) -> Any | str:
-    """The relation that a result stands for, with the plan id of what it replaces; or why there is none."""
+def relation_of(result: Result, plan_id: int | None = None, *, reads_arrow: bool = True) -> Any | str:
+    """The relation that a result stands for, with the plan id of what it replaces; or why there is none.
+
+    reads_arrow: the engine reads Arrow files, as Sail does.
+    """
     if result.kind == "object":
         return "it is no table"
     if result.kind == "parquet":
         told = types_pb2.DataType.FromString(bytes(result.part(SCHEMA)))
         return read_relation(result.table_paths, told, plan_id)
-    return local_relation(result.to_arrow(), plan_id)
+    table = result.to_arrow()
+    if reads_arrow and table.nbytes > _FEW and result.table_paths:
+        relation = _arrow_relation(table, result.table_paths, plan_id)
+        if not isinstance(relation, str):
+            return relation
+    return local_relation(table, plan_id)
 
 
 def local_relation(table: pa.Table, plan_id: int | None = None) -> Any | str:
     """A relation that holds the rows of a recorded result (`results.Recording.table`); or why there is none."""
-    if not is_whole(table):
-        return "it is no result of Spark"
+    why_not = _why_not(table)
+    if why_not:
+        return why_not
     if table.nbytes > MOST_SENT:
         return f"its {show_size(table.nbytes)} are too many to be sent with a plan"
-    told = schema_of(table)
-    unknown = sorted(_kinds_in(told) - _SENT)
-    if unknown:
-        return f"it has a column of the type {unknown[0]}, which may not come back as it was"
-    schema = proto_schema_to_pyspark_data_type(told).json()
+    schema = proto_schema_to_pyspark_data_type(schema_of(table)).json()
     local = relations_pb2.LocalRelation(data=_stream(without_schema(table)), schema=schema)
     return _with_plan_id(relations_pb2.Relation(local_relation=local), plan_id)
 
 
+def _arrow_relation(table: pa.Table, paths: Sequence[str], plan_id: int | None) -> Any | str:
+    """A relation that reads the files of a recorded result where they lie; or why there is none."""
+    why_not = _why_not(table)
+    if why_not:
+        return why_not
+    if len({name.casefold() for name in table.column_names}) < table.num_columns:
+        return "it has two columns of one name"
+    schema = proto_schema_to_pyspark_data_type(schema_of(table)).json()
+    source = relations_pb2.Read.DataSource(format="arrow", paths=paths, schema=schema)
+    return _with_plan_id(relations_pb2.Relation(read=relations_pb2.Read(data_source=source)), plan_id)
+
+
+def _why_not(table: pa.Table) -> str:
+    """Why a table that passed the client is not handed back to the engine; empty if it can be."""
+    if not is_whole(table):
+        return "it is no result of Spark"
+    unknown = sorted(_kinds_in(schema_of(table)) - _SENT)
+    return f"it has a column of the type {unknown[0]}, which may not come back as it was" if unknown else ""
+
+
+def files_relation(paths: Sequence[str]) -> Any:
+    """A relation that reads Parquet files as they are."""
+    source = relations_pb2.Read.DataSource(format="parquet", paths=paths)
+    return relations_pb2.Relation(read=relations_pb2.Read(data_source=source))
+
+
 def read_relation(paths: Sequence[str], told: Any, plan_id: int | None = None) -> Any:
     """A relation that reads Parquet files whose columns were written by `writable`; told: the schema it has to have."""
-    source = relations_pb2.Read.DataSource(format="parquet", paths=paths)
-    read = relations_pb2.Relation(read=relations_pb2.Read(data_source=source))
+    read = files_relation(paths)
+    # What an engine wrote may be narrower than what it said: of what it has seen it knows that there is no null.
+    read.read.data_source.schema = _schema_of_files(told)
     columns = [_column(number, field) for number, field in enumerate(told.struct.fields)]
     made = relations_pb2.Relation(project=relations_pb2.Project(input=read, expressions=columns))
     return _with_plan_id(made, plan_id)
@@ -76,6 +110,14 @@ def write_command(relation: Any, told: Any, path: str) -> Any:
         mode=commands_pb2.WriteOperation.SAVE_MODE_ERROR_IF_EXISTS, options=_WITHOUT_STATISTICS,
     )  # fmt: skip
     return commands_pb2.Command(write_operation=write)
+
+
+def _schema_of_files(told: Any) -> str:
+    """The schema that files are read with: that of the relation, columns named by position."""
+    schema = proto_schema_to_pyspark_data_type(told)
+    for number, field in enumerate(schema.fields):
+        field.name = _name(number)
+    return str(StructType(schema.fields).json())
 
 
 def _name(number: int) -> str:

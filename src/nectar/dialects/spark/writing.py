@@ -16,8 +16,9 @@ import pyarrow.parquet
 from pyspark.sql.connect.types import proto_schema_to_pyspark_data_type
 
 from nectar.catalog.handover import Handover
-from nectar.dialects.spark.stored import SCHEMA, read_relation, write_command
+from nectar.dialects.spark.stored import SCHEMA, files_relation, read_relation, write_command
 
+_NOT_OF_TYPES: Final = frozenset({"nullable", "containsNull", "valueContainsNull", "metadata"})
 _MAY_BE_NAN: Final = frozenset({"FLOAT", "DOUBLE", "FIXED_LEN_BYTE_ARRAY"})
 
 
@@ -44,15 +45,30 @@ def write(client: Any, relation: Any, place: Handover) -> float | str:
         return "the engine wrote no file: it has no rows, or they lie elsewhere"
     if any(map(_has_statistics, files)):
         return "the engine could take its columns for constants"
+    if not is_same_schema(schema_by_engine(client, files_relation(files)), told, of_types=True):
+        return "its columns would not come back with their types"
     if not is_same_schema(schema_by_engine(client, read_relation(files, told)), told):
         return "its columns would not come back as they were"
     place.beside[SCHEMA] = told.SerializeToString(deterministic=True)
     return seconds
 
 
-def is_same_schema(one: Any, other: Any) -> bool:
-    """Whether two schemas say the same: names, types, nullability, metadata; however metadata is written."""
-    return bool(proto_schema_to_pyspark_data_type(one) == proto_schema_to_pyspark_data_type(other))
+def is_same_schema(one: Any, other: Any, *, of_types: bool = False) -> bool:
+    """Whether two schemas say the same: names, types, nullability, metadata; however metadata is written.
+
+    of_types: names of columns, nullability and metadata do not count.
+    """
+    said, also = (proto_schema_to_pyspark_data_type(each).jsonValue() for each in (one, other))
+    if not of_types:
+        return bool(said == also)
+    return [_bare(each["type"]) for each in said["fields"]] == [_bare(each["type"]) for each in also["fields"]]
+
+
+def _bare(kind: Any) -> Any:
+    """A type as JSON, without what it says of nulls and metadata."""
+    if isinstance(kind, dict):
+        return {name: _bare(value) for name, value in kind.items() if name not in _NOT_OF_TYPES}
+    return [_bare(each) for each in kind] if isinstance(kind, list) else kind
 
 
 def _has_statistics(path: str) -> bool:

@@ -40,6 +40,8 @@ LEAST_SECONDS = 0.05  # what takes less is computed as it is: a part takes a pla
 
 def grow(query: Query, server: Server) -> pa.Table | None:
     """The result of a query, put together from what is known of parts of its files; None if it has to run as it is."""
+    if query.keyed.root.refusal:  # should the rest of it fail, it may not run twice
+        return None
     if not any(query.lookups.values()) or _failures.get(query.keyed.root.program, 0) >= _CHANCES or _is_cheap(query):
         return None
     folders = Folders()
@@ -217,8 +219,9 @@ def _keep_state(query: Query, parts: Parts, piece: Piece[pa.Table]) -> None:
     count = piece.end - piece.start
     what = f"state of {query.part.name}, {count} file{'s' if count > 1 else ''}"
     cut, key = parts.stream.cut, parts.key(piece.start, piece.end)
+    node = query.keyed.node_of[parts.step]
     grown = {identity.url for identity in cut.identities_of(0, cut.count)}
-    beside = [identity for identity in query.keyed.identities if identity.url not in grown]
+    beside = [identity for identity in query.keyed.files_below(node) if identity.url not in grown]
 
     def write() -> None:
         if query.catalog.worth_keeping(piece.seconds, piece.frame.nbytes):
@@ -228,7 +231,7 @@ def _keep_state(query: Query, parts: Parts, piece: Piece[pa.Table]) -> None:
         kept = query.catalog.keep(
             key, parts.program, piece.frame, table=True, seconds=piece.seconds, about=what, made=query.began,
             spans=cut.spans_of(piece.start, piece.end),
-            sources=lambda: query.sources_of([*cut.identities_of(piece.start, piece.end), *beside]),
+            sources=lambda: query.sources_of(node, [*cut.identities_of(piece.start, piece.end), *beside]),
         )  # fmt: skip
         if isinstance(kept, Kept):
             query.catalog.supersede(piece.supersedes)
