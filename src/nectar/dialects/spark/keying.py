@@ -32,7 +32,7 @@ class Keyed:
 
     steps: the relations of the plan, inputs first. node_of, contents: for each of them the number of its node, and what
     its keys say that it does. reads: those that read files, with the identities of the files. frame: the engine and the
-    settings that all keys stand for.
+    settings that all keys stand for. taken: names that are functions of the user's in its session.
     """
 
     program: Program
@@ -46,6 +46,7 @@ class Keyed:
     contents: tuple[bytes, ...] = ()
     reads: Mapping[int, tuple[Source, tuple[Identity, ...]]] = field(default_factory=dict)
     frame: bytes = b""
+    taken: frozenset[str] = frozenset()
 
     @property
     def root(self) -> Node:
@@ -140,6 +141,7 @@ class _Keying:
         return Keyed(
             Program(tuple(self._nodes)), tuple(self._sources), tuple(self._identities), functions, tuple(self._steps),
             tuple(self._node_of), self._files, barred, tuple(self._contents), self._reads, self._frame,
+            frozenset(self._registered),
         )  # fmt: skip
 
     def _added(self, node: Node) -> int:

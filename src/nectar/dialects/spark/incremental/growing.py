@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from nectar.catalog.rates import LearnedRates
 from nectar.catalog.service import Kept
+from nectar.dialects.spark.function_names import KNOWN
 from nectar.dialects.spark.incremental.parts import Parts, RowParts, Rules
 from nectar.dialects.spark.incremental.plans import Plan
 from nectar.dialects.spark.incremental.server import NotPutTogether, PartIsGone, Server
@@ -42,6 +43,8 @@ LEAST_SECONDS = 0.05  # what takes less is computed as it is: a part takes a pla
 def grow(query: Query, server: Server) -> pa.Table | None:
     """The result of a query, put together from what is known of parts of its files; None if it has to run as it is."""
     if query.keyed.root.refusal:  # should the rest of it fail, it may not run twice
+        return None
+    if query.keyed.taken & KNOWN:  # an engine may take a function of the user's for its own
         return None
     # A part may be asked for by many queries over the same files; the whole is not asked for again unless they changed.
     asked_before = query.lookups.get(query.keyed.program.root, 0) > 0
