@@ -189,6 +189,8 @@ WHOLE = {
     "medians": lambda df, other: df.groupBy("page").agg(F.median("n")),
     "distinct sums": lambda df, other: df.groupBy("page").agg(F.sum_distinct("n")),
     "values by others": lambda df, other: df.groupBy("page").agg(F.max_by("n", "x")),
+    "a limit without an order": lambda df, other: df.select("page").limit(200),
+    "a limit of rows in order somewhere": lambda df, other: df.select("x").sortWithinPartitions("x").limit(300),
     "a join with itself": lambda df, other: df.join(df.groupBy("page").agg(F.max("n").alias("n")), ["page", "n"]),
 }  # fmt: skip
 

@@ -142,13 +142,9 @@ class StateParts:
     @property
     def program(self) -> bytes:
         """Parts are found by it."""
-        return digest_of(
-            joined(
-                f"state {LAYOUT}",
-                self.stream.keyed.program.nodes[self.stream.keyed.node_of[self.step]].program,
-                self.stream.shape,
-            )
-        )
+        keyed = self.stream.keyed
+        program = keyed.program.nodes[keyed.node_of[self.step]].program
+        return digest_of(joined(f"state {LAYOUT}", program, self.stream.shape))
 
     def key(self, start: int, end: int, which: int = 0) -> bytes:
         """The key of the state of a run of parts."""
@@ -208,7 +204,7 @@ class Rules:
 
     def _top(self, step: int) -> RowParts | str:
         (below,) = self._plan.steps[step].inputs
-        if self._plan.steps[below].kind != "sort":
+        if self._plan.steps[below].kind != "sort" or not self._plan.body(below).is_global:
             return "which rows a limit takes is open"
         if self._plan.body(step).limit > _MOST_OF_LIMIT:
             return "a limit of so many rows is not kept for each part"
