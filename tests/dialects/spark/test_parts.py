@@ -155,7 +155,14 @@ def test_qualifiers_that_nobody_uses_may_be_lost():
 
 
 def test_names_of_tables_are_qualifiers():
-    assert apart(project(filtered(table()), column("t.id"))) == []
+    assert apart(project(grouped(filtered(table())), column("t.id"))) == []
+
+
+def test_what_is_behind_a_name_may_be_sorted():
+    text = relation(sql=relations_pb2.SQL(query="select * from t order by id"))
+    for named in (table(), text):
+        assert apart(limited(filtered(named))) == []
+        assert "aggregate" in apart(filtered(grouped(named)))
 
 
 def test_dots_without_qualifiers_do_no_harm():
@@ -214,3 +221,8 @@ def test_a_hint_stays_for_what_it_is_meant_for():
     made = join(hint, grouped(files()), literal(boolean=True))
     assert "hint" not in apart(made)
     assert apart(made).count("aggregate") == 2
+
+
+def test_what_tells_the_moment_does_not_see_how_rows_are_cut():
+    assert "aggregate" in apart(project(grouped(files()), call("current_date")))
+    assert "aggregate" not in apart(project(grouped(files()), call("current_date"), call("rand")))

@@ -10,7 +10,7 @@ from tests.dialects.spark.conftest import write_day
 from tests.dialects.spark.random_programs import answer
 
 import nectar
-from nectar.dialects.spark import persisted
+from nectar.dialects.spark import persisted, reusing
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +38,8 @@ def test_what_is_cached_is_kept_by_the_first_query(spark, log, enabled, home):
     assert found == answer(query)
 
 
-def test_another_session_finds_what_is_cached_without_asking(spark, log, enabled, new_session):
+def test_another_session_finds_what_is_cached_without_asking(spark, log, enabled, new_session, monkeypatch):
+    monkeypatch.setattr(reusing, "LEAST_SECONDS", 0.0)
     pages(spark, log).persist().filter("total > 1").count()
     persisted._programs.clear()
     pages(new_session(), log).filter("total > 2").count()

@@ -1,10 +1,14 @@
 """Parts of plans: kept when they are asked for often, put in place of what they stand for, and nothing else changes."""
 
+import datetime
+
 import pytest
 
 pytest.importorskip("pyspark.sql.connect.session", reason="Spark is not installed: make test-sail")
 pytest.importorskip("pysail", reason="Sail is not installed: make test-sail")
 
+import pyarrow
+import pyarrow.parquet
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 from tests.dialects.spark.conftest import write_day
@@ -68,6 +72,18 @@ def test_a_whole_result_is_a_part_of_others(spark, log, enabled, home):
     assert found == plainly(query, home)
 
 
+def test_times_are_shown_in_the_zone_of_their_file(spark, tmp_path, enabled, home):
+    """Sail keeps a zone with times that no schema tells, and a copy of them would have that of the session."""
+    hours = [datetime.datetime(2024, 3, 10, hour, tzinfo=datetime.UTC) for hour in range(4)]
+    pyarrow.parquet.write_table(pyarrow.table({"k": [1, 2, 1, 2], "at": hours}), tmp_path / "times.parquet")
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    part = spark.read.parquet(str(tmp_path / "times.parquet")).groupBy("k").agg(F.max("at").alias("last"))
+    part.collect()
+    asked_for(enabled, part)
+    query = part.select("k", F.hour("last"), F.date_format("last", "yyyy-MM-dd HH:mm"))
+    assert answer(query) == plainly(query, home)
+
+
 def test_another_session_finds_the_part(spark, log, enabled, home, new_session):
     asked_for(enabled, pages(spark, log))
     other = new_session()
@@ -124,6 +140,30 @@ def test_a_part_that_is_gone_is_computed(spark, log, enabled, home):
     found = answer(query)
     assert found == plainly(query, home)
     assert len(found[2]) == 3
+
+
+def test_what_took_little_is_not_worth_a_part(spark, log, enabled, monkeypatch):
+    monkeypatch.setattr(reusing, "LEAST_SECONDS", 3600.0)
+    part = pages(spark, log)
+    part.collect()
+    asked_for(enabled, part)
+    assert names_reused() == []
+    assert all(entry.kind == "arrow" for entry in enabled.catalog.index.entries())
+
+
+def test_a_part_comes_from_its_own_files_and_functions(spark, log, enabled, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    write_day(other, 1)
+    part = pages(spark, log)
+    beside = spark.read.parquet(str(other)).withColumn("more", F.udf(lambda n: n + 1, "long")("seconds"))
+    for number in range(4):
+        part.join(beside.filter(F.lit(number) >= 0), "page").collect()
+    enabled.settle()
+    kept = {entry.about.split(" ")[0]: entry for entry in enabled.catalog.index.entries() if entry.kind == "parquet"}
+    lineage = enabled.catalog.index.trace_results([kept["aggregate"].key], "upstream")
+    assert "other" not in str(lineage)
+    assert "clicks" in str(lineage)
 
 
 def test_leases_end_with_the_query(spark, log, enabled):
@@ -266,6 +306,29 @@ def test_functions_that_see_partitions(spark, log, enabled, home):
         assert names_reused() == []
 
 
+def test_parts_below_what_depends_on_the_moment(spark, log, enabled, home):
+    part = pages(spark, log)
+    asked_for(enabled, part)
+    for above in (F.current_timestamp(), F.current_date(), F.current_user()):
+        query = part.withColumn("now", above)
+        rows = query.drop("now").collect()
+        seen = query.collect()
+        assert len(names_reused()) == 1
+        assert nectar.last_run().parts[-1].outcome == "uncacheable"
+        assert "()" in nectar.last_run().parts[-1].reason
+        assert sorted(row[:3] for row in seen) == sorted(tuple(row) for row in rows)
+    first, second = (part.select(F.current_timestamp()).first()[0] for _ in range(2))
+    assert first < second
+
+
+def test_nothing_below_a_registered_function_is_a_part(spark, log, enabled):
+    part = pages(spark, log)
+    asked_for(enabled, part)
+    spark.udf.register("abs", lambda n: 7, "long")
+    assert part.select(F.abs("total"), F.current_date()).collect()[0][0] == 7
+    assert names_reused() == []
+
+
 def test_windows_and_functions_are_parts(spark, log, enabled, home):
     clicks = spark.read.parquet(str(log))
     ranked = clicks.withColumn("rank", F.row_number().over(Window.partitionBy("page").orderBy("seconds", "day")))
@@ -286,3 +349,44 @@ def test_a_fickle_part_in_two_places_is_not_answered_from_two_runs(spark, log, e
     query = some.select("seconds").intersect(some.filter("seconds >= 0").select("seconds"))
     for _ in range(3):
         assert query.count() <= 5
+
+
+def test_subqueries(spark, log, enabled, home):
+    part, other = pages(spark, log), spark.read.parquet(str(log)).groupBy("page").agg(F.max("seconds").alias("most"))
+    attack(enabled, home, [part, other], lambda a, b: a.filter(F.col("total") > b.select(F.max("most")).scalar()))
+    attack(
+        enabled, home, [part, other],
+        lambda a, b: a.filter(b.filter((b.page == F.col("page").outer()) & (b.most > 100)).exists()),
+    )  # fmt: skip
+
+
+def test_union_and_set_operations_over_parts(spark, log, enabled, home):
+    part = pages(spark, log)
+    names = attack(enabled, home, [part], lambda a: a.union(a).unionByName(a.filter("n > 5")).exceptAll(a))
+    assert len(names) == 1
+
+
+def test_a_frame_joined_with_itself(spark, log, enabled, home):
+    part = pages(spark, log)
+    attack(
+        enabled, home, [part],
+        lambda a: a.alias("x").join(a.alias("y"), F.col("x.page") < F.col("y.page")).select("x.page", "y.total"),
+    )  # fmt: skip
+
+
+def test_answers_of_every_action(spark, log, enabled, home, capsys):
+    part = pages(spark, log)
+    asked_for(enabled, part)
+    query = part.filter("total > 0").withColumn("x", F.col("total") / 2)
+    actions = [
+        lambda: sorted(query.collect()), lambda: query.toPandas().sort_values("page").to_dict("list"),
+        lambda: query.toPandas().dtypes.to_dict(), lambda: str(query.toArrow().schema), query.count,
+        lambda: sorted(query.toLocalIterator()), lambda: sorted(query.head(9)), lambda: sorted(query.take(9)),
+        lambda: (query.orderBy("page").show(), capsys.readouterr().out)[1],
+    ]  # fmt: skip
+    found = []
+    for action in actions:
+        found.append(action())
+        assert names_reused(), found
+    nectar.disable()
+    assert found == [action() for action in actions]

@@ -136,6 +136,12 @@ def why_unknown(name: str) -> str:
     return f"the function {name} is not known, and may be one that somebody has registered"
 
 
+def is_about_the_moment(name: str) -> bool:
+    """Whether a function that is refused tells when, where or by whom it is run, and nothing about its input."""
+    plain = name.lower()
+    return plain in _CLOCK_WITHOUT_ARGUMENTS or REFUSED.get(plain) in (_CLOCK, _SURROUNDINGS)
+
+
 def why_refused_column(name: str) -> str:
     """Why a column is not reused: engines take some names for functions where there is no such column."""
     first = name.strip().strip("`").lower().partition(".")[0].strip("`")

@@ -103,10 +103,14 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
                 if isinstance(error, EnvironmentFailure):  # of its server, of which the first says enough
                     self._warn(text, about="server")
                 return None
-            part.outcome = "computed"
-            part.explain = lambda: "no result is known under its key"
+            refusal = query.keyed.root.refusal
+            part.outcome = "uncacheable" if refusal else "computed"
+            part.explain = lambda: refusal or "no result is known under its key"
             self._safely(self._look_up, query, report, Server(self._client, request, send))
             report.add(part)
+            if refusal and not query.known:
+                session.totals.count(part)
+                return None
         if _is_reattachable(request):  # its answer may come in several streams
             with self._lock:
                 self._recorded[request.operation_id] = query
@@ -204,7 +208,8 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
 
     def failed(self, operation: str, query: Query) -> None:
         """The server answered with an error, which is the program's; nothing is kept."""
-        query.part.outcome = "failed"
+        if not query.keyed.root.refusal:
+            query.part.outcome = "failed"
         query.release()
         self._forget(operation)
 
@@ -233,7 +238,7 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
         kind = request.WhichOneof("analyze")
         relation = getattr(request, kind).relation
         query = None if kind == "get_storage_level" else self._cached_query(kind, relation)
-        if query is not None:
+        if query is not None and not query.keyed.root.refusal:
             (ask_for if kind == "persist" else ask_no_more)(query.keyed.root.program)
         if kind == "persist" and (query is None or query.engine.elsewhere is None):
             return request

@@ -35,7 +35,7 @@ _UNSEEN: Final = "its files were not looked at, since another part is refused"
 
 @dataclass(frozen=True, slots=True)
 class Keyed:
-    """A program and what its keys stand for.
+    """A program and what its keys stand for. barred: the whole is refused for reasons that count for its parts, too.
 
     states: what the files of each read hold, by the read as it is sent. steps: the relations of the plan, inputs first.
     node_of, contents: for each of them the number of its node, and what its keys say that it does. reads: those that
@@ -49,6 +49,8 @@ class Keyed:
     states: Mapping[bytes, bytes]
     steps: tuple[Step, ...] = ()
     node_of: tuple[int, ...] = ()
+    files: Mapping[int, tuple[Identity, ...]] = field(default_factory=dict)  # by the node that reads them
+    barred: bool = False
     contents: tuple[bytes, ...] = ()
     reads: Mapping[int, tuple[Source, tuple[Identity, ...]]] = field(default_factory=dict)
     frame: bytes = b""
@@ -77,6 +79,17 @@ class Keyed:
     def steps_of(self, node: int) -> list[Step]:
         """All steps that are the same computation."""
         return [step for step, number in zip(self.steps, self.node_of, strict=True) if number == node]
+
+    def files_below(self, node: int) -> list[Identity]:
+        """The files that a node is made from, each once."""
+        below = sorted(self.program.below(node))
+        return list(dict.fromkeys(file for each in below for file in self.files.get(each, ())))
+
+    def functions_below(self, node: int) -> list[Pickled]:
+        """The Python functions that a node is made with."""
+        below = set(self.program.below(node))
+        steps = zip(self.steps, self.node_of, strict=True)
+        return [function for step, number in steps if number in below for function in step.functions]
 
     def apart(self) -> frozenset[int]:
         """Nodes whose rows, copied, could take their place wherever they stand in the plan."""
@@ -140,22 +153,22 @@ class _Keying:
         self._identities: list[Identity] = []
         self._functions: list[Pickled] = [function for step in steps for function in step.functions]
         self._reads: dict[int, tuple[Source, tuple[Identity, ...]]] = {}
+        self._files: dict[int, tuple[Identity, ...]] = {}
 
     def run(self) -> Keyed:
-        refused = any(self._refusal(step) for step in self._steps)
+        barred = any((step.refusals and step.layout) or self._why_not_the_engines(step) for step in self._steps)
         for step in self._steps:
-            # Where something is refused anyway, nothing is reused so far, and no file is looked at.
-            node = (
-                self._read_step(step, look=not refused)
-                if step.read is not None
-                else self._relation(step, look=not refused)
-            )
-            self._node_of.append(self._added(node))
+            # Where nothing can be reused, no file is looked at.
+            known = len(self._identities)
+            made = self._relation if step.read is None else self._read_step
+            self._node_of.append(self._added(made(step, look=not barred)))
+            self._files.setdefault(self._node_of[-1], tuple(self._identities[known:]))
         sources = {id(source): source for source in self._sources}
         identities = {id(identity): identity for identity in self._identities}
         return Keyed(
             Program(tuple(self._nodes)), tuple(sources.values()), tuple(identities.values()), tuple(self._functions),
-            self._states, tuple(self._steps), tuple(self._node_of), tuple(self._contents), self._reads, self._frame,
+            self._states, tuple(self._steps), tuple(self._node_of), self._files, barred, tuple(self._contents),
+            self._reads, self._frame,
         )  # fmt: skip
 
     def _added(self, node: Node) -> int:
@@ -185,8 +198,10 @@ class _Keying:
         return Node(text, below, program, tuple(dict.fromkeys((best, last))), order, refusal, step.breaks)
 
     def _refusal(self, step: Step) -> str:
-        if step.refusals:
-            return "; ".join(step.refusals)
+        return "; ".join(step.refusals) or self._why_not_the_engines(step)
+
+    def _why_not_the_engines(self, step: Step) -> str:
+        """Why nobody knows what the functions and names of a step mean to the engine."""
         if self._scope.unknown:
             return self._scope.unknown
         if self._scope.foreign and (step.names or step.sql):

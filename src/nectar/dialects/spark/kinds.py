@@ -92,6 +92,7 @@ BREAKERS: Final = frozenset({
 SEES_LAYOUT: Final = frozenset({"map_partitions"})  # how its input is cut shows in what it gives
 # Kinds of Python functions that are handed one piece of a partition after the other, and may remember the last.
 ITERATING: Final = frozenset({204, 205, 207, 251})
+PRINTING: Final = frozenset({"show_string", "html_string"})
 # What is in them may be meant for others, by names or plan ids.
 SHARING: Final = frozenset({"with_relations", "lateral_join"})
 

@@ -9,13 +9,10 @@ was made from, and it is cut in its own way.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from nectar.dialects.spark.kinds import RELATIONS, SHARING
 from nectar.dialects.spark.relations import Step
 from nectar.program.tree import ROW_WISE
-
-_QUALIFYING: Final = frozenset({"subquery_alias", "sql"})
 
 
 def why_not_apart(steps: Sequence[Step]) -> list[str]:
@@ -50,7 +47,7 @@ def _ordered(steps: Sequence[Step]) -> list[bool]:
     for step in steps:
         order = RELATIONS.get(step.kind, ROW_WISE)
         from_below = not step.inputs or not order.carries or any(found[below] for below in step.inputs)
-        found.append(not order.scrambles and from_below)
+        found.append(_is_by_name(step) or (not order.scrambles and from_below))
     return found
 
 
@@ -58,9 +55,13 @@ def _qualified(steps: Sequence[Step]) -> list[bool]:
     """For each step whether its columns may have qualifiers: names of tables, or aliases."""
     found: list[bool] = []
     for step in steps:
-        own = step.kind in _QUALIFYING or bool(step.names)
-        found.append(own or any(found[below] for below in step.inputs))
+        found.append(step.kind == "subquery_alias" or _is_by_name(step) or any(found[below] for below in step.inputs))
     return found
+
+
+def _is_by_name(step: Step) -> bool:
+    """Whether a relation is written down elsewhere, by somebody who may have sorted it."""
+    return step.sql or bool(step.names)
 
 
 def _of_itself(step: Step, is_ordered: bool) -> str:
@@ -76,11 +77,10 @@ def _to_what_is_below(step: Step) -> str:
     if step.kind in SHARING:
         return "what is above it may use parts of it by name"
     if step.layout:
-        return "a function above it sees how its rows are cut"
+        reason = f": {step.refusals[0]}" if step.refusals else ""
+        return f"what is above it may see how its rows are cut{reason}"
     if step.unknown:
         return f"what is above it may see how its rows are cut: {min(step.unknown)} is no function of the engine"
-    if step.refusals:
-        return f"what is above it may see how its rows are cut: {step.refusals[0]}"
     return ""
 
 

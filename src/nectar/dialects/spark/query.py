@@ -107,7 +107,7 @@ class Query:
     def keep(self) -> None:
         """The result that was recorded is kept in the background, if it is worth it and its inputs are the same."""
         self.release()
-        if self.is_known:
+        if self.is_known or self.keyed.root.refusal:
             return
         self.part.keeping = "being kept"
         size = self.recording.size if self.result is None else self.result.nbytes
@@ -153,16 +153,16 @@ class Query:
             node.key, node.program, value, table=True, seconds=seconds,
             made_from=[*made_from, *self.made_from] if is_root else made_from, spans=self.spans if is_root else (),
             about=_about(self.keyed, number), made=self.began, replaces=replaces,
-            sources=lambda: self.sources_of(self.keyed.identities),
+            sources=lambda: self.sources_of(number, self.keyed.files_below(number)),
         )  # fmt: skip
         if isinstance(answer, Kept):
             self.session.totals.count_kept(answer.entry.size)
         return answer
 
-    def sources_of(self, identities: Iterable[Identity]) -> Sources:
-        """What a result came from that was made of these files."""
+    def sources_of(self, number: int, identities: Iterable[Identity]) -> Sources:
+        """What a result of a node came from, if it was made of these files."""
         files = dict.fromkeys(FileRead(each.url, each.names[0], each.size) for each in identities)
-        walks = [outcome_of(each.function).walk for each in self.keyed.functions]
+        walks = [outcome_of(each.function).walk for each in self.keyed.functions_below(number)]
         functions = dict.fromkeys(used for walk in walks for used in functions_of(walk))
         return Sources(tuple(files), tuple(functions), environment=f"{environment()}, nectar {__version__}")
 
@@ -184,10 +184,12 @@ def query_of(session: Session, client: Any, root: Any, scope: Scope, part: Part)
     if elsewhere is not None and found.root.refusal in elsewhere.unseen:
         raise EnvironmentFailure(found.root.refusal)
     refusal = found.root.refusal or ("" if elsewhere is None else _why_not_elsewhere(root, found))
-    if refusal:
+    if refusal and (found.barred or elsewhere is not None):
         raise UserError(refusal)
-    part.key = found.root.key.hex()
-    return Query(session, catalog, engine, found, plan, part, began, scope)
+    query = Query(session, catalog, engine, found, plan, part, began, scope)
+    query.recording.why_not = refusal
+    part.key = "" if refusal else found.root.key.hex()
+    return query
 
 
 def defined(session: Session, client: Any, steps: Sequence[Step], scope: Scope) -> Keyed:

@@ -16,7 +16,13 @@ from functools import cache
 from typing import Any, Final
 
 from nectar.dialects.spark import kinds
-from nectar.dialects.spark.function_names import KNOWN, why_refused_call, why_refused_column, why_refused_string
+from nectar.dialects.spark.function_names import (
+    KNOWN,
+    is_about_the_moment,
+    why_refused_call,
+    why_refused_column,
+    why_refused_string,
+)
 from nectar.dialects.spark.functions import Pickled, known_as
 from nectar.dialects.spark.sql.queries import query_text
 from nectar.dialects.spark.sql.words import Name, name_of
@@ -157,8 +163,15 @@ def _step(at: int, found: list[_Found], places: dict[int, list[int]], last: int)
         one.kind, tuple(last - place for place in one.below), b"".join(content), one.read,
         tuple(dict.fromkeys(one.refusals)), frozenset(one.calls), tuple(one.functions), frozenset(one.unknown),
         tuple(dict.fromkeys(one.names)), one.sql, one.message, one.end - at, tuple(dict.fromkeys(references)),
-        one.dotted, one.layout, one.kind in kinds.BREAKERS or one.windows or bool(one.functions),
+        one.dotted, one.layout,
+        (one.kind in kinds.BREAKERS and not _multiplies(one)) or one.windows or bool(one.functions),
     )  # fmt: skip
+
+
+def _multiplies(one: _Found) -> bool:
+    """Whether a join pairs everything with everything, so that its result may be larger than anybody wants to keep."""
+    join = one.message.join
+    return one.kind == "join" and not join.HasField("join_condition") and not join.using_columns
 
 
 class _Reader:
@@ -200,9 +213,11 @@ class _Reader:
         self._add_message(message)
         return self._found
 
-    def _refuse(self, reason: str) -> None:
+    def _refuse(self, reason: str, sees_layout: bool = True) -> None:
+        """The relation is not reused. sees_layout: what it does may depend on how its input is cut."""
         if reason:
             self._found.refusals.append(reason)
+            self._found.layout = self._found.layout or sees_layout
 
     def _put(self, piece: bytes | _Reference) -> None:
         self._found.pieces.append(piece)
@@ -305,9 +320,10 @@ class _Reader:
     def _check_call_function(self, call: Any) -> None:
         name = call.function_name.lower()
         self._found.calls.add(name)
-        if name not in KNOWN:
+        of_the_moment = is_about_the_moment(name)
+        if name not in KNOWN and not of_the_moment:
             self._found.unknown.add(name)
-        self._refuse(why_refused_call(call.function_name, len(call.arguments)))
+        self._refuse(why_refused_call(call.function_name, len(call.arguments)), not of_the_moment)
 
     def _check_window(self, _: Any) -> None:
         self._found.windows = True

@@ -12,13 +12,15 @@ from collections import OrderedDict
 from typing import Any, Final
 
 import grpc
+from pyspark.sql.connect.proto import types_pb2
 
 from nectar.catalog.handover import Handover
 from nectar.catalog.service import Kept, NotKept
+from nectar.dialects.spark.kinds import PRINTING
 from nectar.dialects.spark.persisted import is_asked_for
 from nectar.dialects.spark.query import Query
 from nectar.dialects.spark.results import is_whole
-from nectar.dialects.spark.stored import relation_of
+from nectar.dialects.spark.stored import SCHEMA, relation_of, told_of, why_not_a_part
 from nectar.dialects.spark.writing import schema_by_engine, write
 from nectar.errors import NectarError
 from nectar.model.entry import Entry
@@ -28,7 +30,7 @@ from nectar.store.read import Result
 
 _log: Final = logging.getLogger("nectar.spark")
 _LEASED: Final = 6 * 3600.0  # seconds that files of a plan are not deleted, unless it ends before
-_EXPECTED: Final = 64 << 20  # bytes for which room is made before an engine writes nobody knows how many
+_EXPECTED: Final = 64 << 20  # bytes, at most, for which room is made before an engine writes nobody knows how many
 LEAST_SECONDS: Final = 0.05  # what takes less is not worth a file and a plan of its own
 _REMEMBERED: Final = 4096
 
@@ -39,13 +41,14 @@ _failed: Final[OrderedDict[bytes, None]] = OrderedDict()  # keys of queries that
 def look_up(query: Query) -> None:
     """What is known of a query is found and opened: the whole of it, or its largest parts."""
     program = query.keyed.program
-    asked = [] if query.session.settings.refresh else [program.root, *_parts(query)]
+    whole = [] if query.keyed.root.refusal else [program.root]
+    asked = [] if query.session.settings.refresh else [*whole, *_parts(query)]
     pairs = [(number, key) for number in asked for key in program.nodes[number].keys]
     answers = query.catalog.lookup([key for _, key in pairs], [program.nodes[number].program for number, _ in pairs])
     entries: dict[int, Entry] = {}
     lookups: dict[int, int] = {}
     for (number, _), answer in zip(pairs, answers, strict=True):
-        if answer.entry is not None:
+        if answer.entry is not None and (number == program.root or _is_worth_reading(query, number, answer.entry)):
             entries.setdefault(number, answer.entry)
         lookups[number] = max(lookups.get(number, 0), answer.lookups)
     query.lookups = lookups
@@ -73,6 +76,11 @@ def _parts(query: Query) -> list[int]:
     ]
 
 
+def _is_worth_reading(query: Query, number: int, entry: Entry) -> bool:
+    """Whether it is faster to read a part than to compute it, as far as one can tell; or somebody said so."""
+    return entry.seconds >= LEAST_SECONDS or is_asked_for(query.keyed.program.nodes[number].program)
+
+
 def _is_opened(query: Query, number: int, entry: Entry) -> bool:
     """Whether the result of a node is at hand now: the whole of the query as a table, a part as a relation."""
     if number in query.known or query.answer is not None:
@@ -89,7 +97,8 @@ def _is_opened(query: Query, number: int, entry: Entry) -> bool:
                 table = opened.to_arrow()
                 query.answer = table if is_whole(table) else None
                 return query.answer is not None
-            relation = relation_of(opened, reads_arrow=query.engine.reads_arrow)
+            why_not = "" if is_root or opened.kind == "object" else why_not_a_part(told_of(opened))
+            relation = why_not or relation_of(opened, reads_arrow=query.engine.reads_arrow)
     except NectarError as failure:
         _log.info("%s is computed again: %s", entry.about, failure)
         return False
@@ -111,10 +120,16 @@ def put_in(query: Query, client: Any) -> bool:
         _compute(query, client, number)
     if query.known:
         try:
-            schema_by_engine(client, query.plan)  # what the engine finds wrong with a plan it finds here
+            schema_by_engine(client, _shown(query.plan))  # what the engine finds wrong with a plan it finds here
         except grpc.RpcError as error:
             give_up(query, str(error.details()))
     return bool(query.known)
+
+
+def _shown(plan: Any) -> Any:
+    """The relation that a plan prints, or the plan; of a printed one Sail tells no schema."""
+    kind = plan.WhichOneof("rel_type")
+    return getattr(plan, kind).input if kind in PRINTING else plan
 
 
 def give_up(query: Query, reason: str) -> None:
@@ -155,7 +170,8 @@ def _replace(query: Query, number: int) -> None:
 def _compute(query: Query, client: Any, number: int) -> None:
     """A part is computed by itself and kept; unless it fails, or is not worth it, which the query does not notice."""
     node = query.keyed.program.nodes[number]
-    place = query.catalog.handover(node.key, _EXPECTED)
+    expected = min(_EXPECTED, sum(file.size or 0 for file in query.keyed.files_below(number)))
+    place = query.catalog.handover(node.key, expected)
     if isinstance(place, NotKept):
         _log.info("%s is not computed by itself: %s", node.text, place.reason)
         return
@@ -175,6 +191,7 @@ def _written(query: Query, client: Any, number: int, place: Handover) -> Kept | 
     node = query.keyed.program.nodes[number]
     seconds = write(client, query.keyed.steps_of(number)[0].message, place)
     why_not = seconds if isinstance(seconds, str) else _why_not_worth(query, number, seconds, place.path)
+    why_not = why_not or why_not_a_part(types_pb2.DataType.FromString(place.beside[SCHEMA]))
     if isinstance(seconds, str) or why_not:
         _remember(_cheap, node.key)
         return NotKept(why_not)

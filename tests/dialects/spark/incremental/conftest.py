@@ -8,7 +8,6 @@ import pytest
 
 import nectar
 
-
 OWN = "rows.parquet"  # a file in which Nectar hands rows to the engine
 
 

@@ -189,6 +189,8 @@ WHOLE = {
     "medians": lambda df, other: df.groupBy("page").agg(F.median("n")),
     "distinct sums": lambda df, other: df.groupBy("page").agg(F.sum_distinct("n")),
     "values by others": lambda df, other: df.groupBy("page").agg(F.max_by("n", "x")),
+    "a limit without an order": lambda df, other: df.select("page").limit(200),
+    "a limit of rows in order somewhere": lambda df, other: df.select("x").sortWithinPartitions("x").limit(300),
     "a join with itself": lambda df, other: df.join(df.groupBy("page").agg(F.max("n").alias("n")), ["page", "n"]),
 }  # fmt: skip
 
@@ -563,6 +565,13 @@ def test_a_side_that_is_known(compared, folder, tmp_path):
 
 
 # programs that are not put together
+
+
+def test_a_function_that_has_the_name_of_one_of_the_engine(compared, spark, folder):
+    """Sail takes it for its own, and what is sent for merging calls more functions than the program does."""
+    spark.udf.register("sum", lambda n: 0, "long")
+    counts = lambda spark: clicks(spark, folder).groupBy("page").count()  # noqa: E731
+    assert grown(compared, folder, counts) == [None] * 3
 
 
 def test_what_cannot_be_put_together_is_not_tried_for_ever(compared, folder, sent, monkeypatch):

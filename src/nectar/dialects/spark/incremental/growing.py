@@ -20,6 +20,7 @@ from nectar.dialects.spark.incremental.plans import Plan
 from nectar.dialects.spark.incremental.server import NotPutTogether, PartIsGone, Server
 from nectar.dialects.spark.incremental.streams import Folders
 from nectar.dialects.spark.incremental.tables import as_expected
+from nectar.dialects.spark.persisted import is_asked_for
 from nectar.dialects.spark.query import Query
 from nectar.dialects.spark.results import shape_of, without_shape
 from nectar.keys.scheme import digest_of
@@ -42,9 +43,13 @@ def grow(query: Query, server: Server) -> pa.Table | None:
     """The result of a query, put together from what is known of parts of its files; None if it has to run as it is."""
     if query.engine.elsewhere is not None:  # it may remember lists of files
         return None
-    if query.scope.instead:  # what is called as a function of the engine may not be done row by row
+    if query.keyed.root.refusal:  # should the rest of it fail, it may not run twice
         return None
-    if not any(query.lookups.values()) or _failures.get(query.keyed.root.program, 0) >= _CHANCES or _is_cheap(query):
+    if query.scope.instead:  # an engine may take a function of the user's for its own
+        return None
+    # A part may be asked for by many queries over the same files; the whole is not asked for again unless they changed.
+    asked_before = query.lookups.get(query.keyed.program.root, 0) > 0
+    if not asked_before or _failures.get(query.keyed.root.program, 0) >= _CHANCES or _is_cheap(query):
         return None
     folders = Folders()
     table: pa.Table | None = None
@@ -126,10 +131,11 @@ class _Growing:
         return found
 
     def _may_be(self, node: int) -> bool:
-        """Whether a node was asked for before, and a copy of its rows can take its place."""
-        root, lookups = self._program.root, self._query.lookups
+        """Whether a copy of the rows of a node can take its place. What somebody has cached the engine keeps itself."""
+        if is_asked_for(self._program.nodes[node].program):
+            return False
         places = {self._keyed.node_of[self._rules.place_of(step)] for step in self._steps[node]}
-        return lookups.get(node, lookups.get(root, 0)) > 0 and (node == root or places <= self._apart)
+        return node == self._program.root or places <= self._apart
 
     def _advanced(self, node: int) -> tuple[Parts, pa.Table] | None:
         """How a node is put together, and the part of everything; None if it is not."""
@@ -227,8 +233,9 @@ def _keep_state(query: Query, parts: Parts, piece: Piece[pa.Table]) -> None:
     count = piece.end - piece.start
     what = f"state of {query.part.name}, {count} file{'s' if count > 1 else ''}"
     cut, key = parts.stream.cut, parts.key(piece.start, piece.end)
+    node = query.keyed.node_of[parts.step]
     grown = {identity.url for identity in cut.identities_of(0, cut.count)}
-    beside = [identity for identity in query.keyed.identities if identity.url not in grown]
+    beside = [identity for identity in query.keyed.files_below(node) if identity.url not in grown]
 
     def write() -> None:
         if query.catalog.worth_keeping(piece.seconds, piece.frame.nbytes):
@@ -238,7 +245,7 @@ def _keep_state(query: Query, parts: Parts, piece: Piece[pa.Table]) -> None:
         kept = query.catalog.keep(
             key, parts.program, piece.frame, table=True, seconds=piece.seconds, about=what, made=query.began,
             spans=cut.spans_of(piece.start, piece.end),
-            sources=lambda: query.sources_of([*cut.identities_of(piece.start, piece.end), *beside]),
+            sources=lambda: query.sources_of(node, [*cut.identities_of(piece.start, piece.end), *beside]),
         )  # fmt: skip
         if isinstance(kept, Kept):
             query.catalog.supersede(piece.supersedes)

@@ -44,6 +44,10 @@ class Parts(Protocol):
         """What is cut."""
 
     @property
+    def step(self) -> int:
+        """The last step, or one of those that do the same."""
+
+    @property
     def program(self) -> bytes:
         """What parts have in common, whatever they are of."""
 
@@ -127,10 +131,10 @@ class RowParts:
 
 @dataclass(frozen=True, slots=True)
 class StateParts:
-    """Aggregates. node: whose. names: the columns of the result."""
+    """Aggregates. step: whose. names: the columns of the result."""
 
     stream: Stream
-    node: int
+    step: int
     names: tuple[str, ...]
     apart: Apart
     are_states: bool = True
@@ -138,9 +142,9 @@ class StateParts:
     @property
     def program(self) -> bytes:
         """Parts are found by it."""
-        return digest_of(
-            joined(f"state {LAYOUT}", self.stream.keyed.program.nodes[self.node].program, self.stream.shape)
-        )
+        keyed = self.stream.keyed
+        program = keyed.program.nodes[keyed.node_of[self.step]].program
+        return digest_of(joined(f"state {LAYOUT}", program, self.stream.shape))
 
     def key(self, start: int, end: int, which: int = 0) -> bytes:
         """The key of the state of a run of parts."""
@@ -189,7 +193,7 @@ class Rules:
         grouped = _grouped(self._plan, step)
         if grouped is not None:
             keys, aggregates = grouped
-            return self._states(node, step, keys, aggregates)
+            return self._states(step, keys, aggregates)
         if kind == "deduplicate":
             return self._rows(step, [step]) if self._plan.body(step).all_columns_as_keys else "which rows stay is open"
         if kind == "limit":
@@ -200,7 +204,7 @@ class Rules:
 
     def _top(self, step: int) -> RowParts | str:
         (below,) = self._plan.steps[step].inputs
-        if self._plan.steps[below].kind != "sort":
+        if self._plan.steps[below].kind != "sort" or not self._plan.body(below).is_global:
             return "which rows a limit takes is open"
         if self._plan.body(step).limit > _MOST_OF_LIMIT:
             return "a limit of so many rows is not kept for each part"
@@ -216,7 +220,7 @@ class Rules:
         parts = RowParts(stream, step, self._server.empty(self._plan.relation(step, {})), bool(again), are_states)
         return parts.why_not() or parts
 
-    def _states(self, node: int, step: int, keys: Sequence[Any], aggregates: Sequence[Any]) -> StateParts | str:
+    def _states(self, step: int, keys: Sequence[Any], aggregates: Sequence[Any]) -> StateParts | str:
         rows = self._plan.steps[step].inputs[0]
         why_not = next(filter(None, map(why_not_row_wise, keys)), "")
         stream = why_not or self._stream(rows)
@@ -235,7 +239,7 @@ class Rules:
         names = tuple(self._server.schema(self._plan.relation(step, {})).names)
         if len(names) != len(keys) + len(aggregates):
             return "the engine leaves out what it groups by, or gives more"
-        return StateParts(stream, node, names, apart)
+        return StateParts(stream, step, names, apart)
 
     def _stream(self, step: int) -> Stream | str:
         found = self._separation.of(step)

@@ -60,7 +60,8 @@ class Separation:
         return why_not_row_wise(self._plan.body(number)) or below
 
     def _read(self, number: int) -> Separable | str:
-        if number not in self._keyed.reads:
+        read = self._plan.steps[number].read
+        if number not in self._keyed.reads or read.WhichOneof("read_type") != "data_source":
             return "its files are not known"
         source, _ = self._keyed.reads[number]
         if any("=" in listing.root for listing in source.listings):

@@ -11,10 +11,11 @@ import pyarrow.parquet
 from pyspark.sql.connect.types import proto_schema_to_pyspark_data_type
 from pyspark.sql.types import StructType
 
+from nectar.dialects.spark.incremental.messages import renamed
 from nectar.dialects.spark.incremental.server import NotPutTogether, Server
 from nectar.dialects.spark.incremental.streams import Folders
 from nectar.dialects.spark.results import schema_of, with_told_schema, without_schema
-from nectar.dialects.spark.stored import MOST_SENT, local_relation, read_relation
+from nectar.dialects.spark.stored import MOST_SENT, files_relation, local_relation
 
 
 def type_of(table: pa.Table) -> StructType:
@@ -46,9 +47,9 @@ def as_relation(table: pa.Table, server: Server, folders: Folders) -> Any:
     """
     if table.nbytes > MOST_SENT or has_zones(table):
         path = folders.new() / "rows.parquet"
-        names = [f"c{at}" for at in range(table.num_columns)]  # as `stored` names them
-        pyarrow.parquet.write_table(without_schema(table).rename_columns(names), path, write_statistics=False)
-        relation = read_relation([str(path)], schema_of(table))
+        numbered = without_schema(table).rename_columns([f"c{at}" for at in range(table.num_columns)])
+        pyarrow.parquet.write_table(numbered, path, write_statistics=False)
+        relation = renamed(files_relation([str(path)]), table.column_names)
         if server.empty(relation).schema.types != table.schema.types:
             raise NotPutTogether("times would come back in another zone")
         return relation
