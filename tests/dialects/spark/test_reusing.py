@@ -374,3 +374,41 @@ def test_answers_of_every_action(spark, log, enabled, home, capsys):
         assert names_reused(), found
     nectar.disable()
     assert found == [action() for action in actions]
+
+
+OVER_PARTS = {
+    "describe": lambda df: df.describe().collect(),
+    "summary": lambda df: df.summary("min", "max").collect(),
+    "crosstab": lambda df: df.crosstab("page", "n").collect(),
+    "cov": lambda df: df.stat.cov("total", "n"),
+    "corr": lambda df: df.stat.corr("total", "n"),
+    "tail": lambda df: sorted(df.tail(9)),
+    "isEmpty": lambda df: df.isEmpty(),
+    "dropDuplicates": lambda df: df.dropDuplicates(["n"]).count(),
+    "pivot": lambda df: df.groupBy("n").pivot("page").sum("total").collect(),
+    "rollup": lambda df: df.rollup("page").agg(F.sum("total")).collect(),
+    "fillna": lambda df: df.fillna(0).dropna().replace("a", "z").collect(),
+    "to": lambda df: df.to(df.schema).collect(),
+    "repartition": lambda df: df.repartition(3).coalesce(1).collect(),
+    "explode": lambda df: df.select("page", F.explode(F.array("total", "n"))).collect(),
+    "applyInPandas": lambda df: df.groupBy("page").applyInPandas(lambda f: f, df.schema).collect(),
+    "cross join": lambda df: df.crossJoin(df.select("n")).collect(),
+    "udf": lambda df: df.select(F.udf(lambda n: n + 1, "long")("total").alias("t")).collect(),
+}
+
+
+@pytest.mark.parametrize("name", OVER_PARTS)
+def test_what_is_done_over_parts(spark, log, enabled, home, name):
+    part = pages(spark, log)
+    asked_for(enabled, part)
+    run = OVER_PARTS[name]
+
+    def answered():
+        found = run(part)
+        return sorted(map(repr, found)) if isinstance(found, list) else found
+
+    under_nectar = answered()
+    reused = names_reused()
+    nectar.disable()
+    assert under_nectar == answered()
+    assert reused

@@ -55,9 +55,7 @@ def _qualified(steps: Sequence[Step]) -> list[bool]:
     """For each step whether its columns may have qualifiers: names of tables, or aliases."""
     found: list[bool] = []
     for step in steps:
-        found.append(
-            step.kind == "subquery_alias" or _is_by_name(step) or any(found[below] for below in step.inputs)
-        )
+        found.append(step.kind == "subquery_alias" or _is_by_name(step) or any(found[below] for below in step.inputs))
     return found
 
 
