@@ -12,6 +12,7 @@ from tests.dialects.spark.random_programs import answer
 
 import nectar
 from nectar.dialects.spark import reusing
+from nectar.dialects.spark.servers import Engine
 
 
 @pytest.fixture(autouse=True)
@@ -412,3 +413,11 @@ def test_what_is_done_over_parts(spark, log, enabled, home, name):
     nectar.disable()
     assert under_nectar == answered()
     assert reused
+
+
+def test_servers_elsewhere_get_plans_as_they_are(spark, log, enabled, monkeypatch):
+    part = pages(spark, log)
+    asked_for(enabled, part)
+    monkeypatch.setattr(Engine, "is_embedded", False)
+    part.filter("total > 2").collect()
+    assert names_reused() == []

@@ -62,6 +62,8 @@ def look_up(query: Query) -> None:
 
 def _parts(query: Query) -> list[int]:
     """Nodes that may be looked up besides the root. Files are read where they lie, unless somebody wants a copy."""
+    if not query.engine.is_embedded:
+        return []
     program = query.keyed.program
     allowed = reusable(program)
     return [
@@ -92,7 +94,7 @@ def _is_opened(query: Query, number: int, entry: Entry) -> bool:
                 table = opened.to_arrow()
                 query.answer = table if is_whole(table) else None
                 return query.answer is not None
-            relation = relation_of(opened, reads_arrow=query.engine.reads_arrow)
+            relation = relation_of(opened, reads_arrow=query.engine.is_embedded)
     except NectarError as failure:
         _log.info("%s is computed again: %s", entry.about, failure)
         return False
