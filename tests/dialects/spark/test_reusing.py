@@ -151,6 +151,43 @@ def test_a_part_comes_from_its_own_files_and_functions(spark, log, enabled, tmp_
     assert "clicks" in str(lineage)
 
 
+def test_a_part_that_is_too_large_is_stopped(spark, log, enabled, home, monkeypatch):
+    monkeypatch.setattr(reusing, "_EXPECTED", 1000)
+    monkeypatch.setattr(reusing, "_LARGER", 0)
+    many = (
+        spark.read.parquet(str(log))
+        .crossJoin(spark.range(40_000))
+        .groupBy("id", "seconds")
+        .agg(F.count("*").alias("n"))
+    )
+    query = many.filter("seconds > 7").select(F.count("*").alias("n"))
+    expected = plainly(query, home)
+    for number in range(4):
+        assert answer(query.withColumn("number", F.lit(number)).drop("number"))[2] == expected[2]
+    nectar.session.current().settle()
+    catalog = nectar.session.current().catalog
+    assert all(entry.kind == "arrow" for entry in catalog.index.entries())
+    assert all(not each.staged for each in catalog.store.locations())
+    assert catalog.index.leases() == []
+
+
+def test_what_a_plan_reads_is_not_evicted(spark, log, enabled, home, monkeypatch):
+    part = pages(spark, log)
+    asked_for(enabled, part)
+    query = part.filter("total > 1")
+    expected = plainly(query, home)
+    plain_check = reusing.schema_by_engine
+
+    def evicting(*args):
+        catalog = nectar.session.current().catalog
+        catalog.discard([entry for entry in catalog.index.entries() if entry.kind == "parquet"])
+        return plain_check(*args)
+
+    monkeypatch.setattr(reusing, "schema_by_engine", evicting)
+    assert answer(query) == expected
+    assert len(names_reused()) == 1
+
+
 def test_leases_end_with_the_query(spark, log, enabled):
     part = pages(spark, log)
     asked_for(enabled, part)

@@ -17,7 +17,7 @@ from pyspark.sql.connect.plan import LogicalPlan
 import nectar
 from nectar.catalog.service import Kept
 from nectar.dialects.spark import stored
-from nectar.dialects.spark.stored import MOST_SENT, relation_of
+from nectar.dialects.spark.stored import relation_of
 from nectar.dialects.spark.writing import is_same_schema, schema_by_engine, write
 
 KEY = bytes(range(32))
@@ -169,9 +169,10 @@ def test_a_result_without_columns_is_refused(spark, enabled):
     assert written(spark, spark.range(5).select()) == "it has no columns"
 
 
-def test_many_rows_are_read_where_they_lie(spark, enabled):
+def test_many_rows_are_read_where_they_lie(spark, enabled, monkeypatch):
+    monkeypatch.setattr(stored, "MOST_SENT", 1 << 18)
     nan = float("nan")
-    frame = spark.range(MOST_SENT // 8 + 1000).select(
+    frame = spark.range(20_000).select(
         "id", F.when(F.col("id") % 2 == 0, F.lit(nan)).otherwise(F.lit(1.0)).alias("x.y"),
         F.lit("a").alias("n", metadata={"unit": "s"}), F.array("id").alias("l"),
     )  # fmt: skip
@@ -192,8 +193,9 @@ def test_many_rows_of_every_type_are_read_where_they_lie(spark, enabled, monkeyp
     assert same(spark, enabled, frame, entry)
 
 
-def test_many_rows_with_two_columns_of_one_name_are_not_read(spark, enabled):
-    frame = spark.range(MOST_SENT // 8 + 1000).select("id", F.col("id").alias("ID"))
+def test_many_rows_with_two_columns_of_one_name_are_not_read(spark, enabled, monkeypatch):
+    monkeypatch.setattr(stored, "MOST_SENT", 1 << 18)
+    frame = spark.range(20_000).select("id", F.col("id").alias("ID"))
     entry = recorded(spark, frame, enabled)
     with enabled.catalog.open(entry) as result:
         assert "too many" in relation_of(result)

@@ -8,10 +8,13 @@ engine itself is asked.
 from __future__ import annotations
 
 import glob
+import os
+import threading
 import time
 from contextlib import suppress
 from typing import Any, Final
 
+import grpc
 import pyarrow.parquet
 from pyspark.sql.connect.types import proto_schema_to_pyspark_data_type
 
@@ -19,6 +22,7 @@ from nectar.catalog.handover import Handover
 from nectar.dialects.spark.stored import SCHEMA, files_relation, read_relation, write_command
 
 _NOT_OF_TYPES: Final = frozenset({"nullable", "containsNull", "valueContainsNull", "metadata"})
+_LOOKING: Final = 0.1  # seconds between two looks at what an engine has written
 _MAY_BE_NAN: Final = frozenset({"FLOAT", "DOUBLE", "FIXED_LEN_BYTE_ARRAY"})
 
 
@@ -29,16 +33,17 @@ def schema_by_engine(client: Any, relation: Any) -> Any:
     return client._stub.AnalyzePlan(request, metadata=client._builder.metadata()).schema.schema
 
 
-def write(client: Any, relation: Any, place: Handover) -> float | str:
+def write(client: Any, relation: Any, place: Handover, most: int = 1 << 62) -> float | str:
     """The engine has written the rows of a relation to a place, and they can be read back; how many seconds that took.
 
-    Or why they cannot. Raises grpc.RpcError if the engine could not compute them.
+    Or why they cannot. most: bytes after which the engine is stopped. Raises grpc.RpcError if it could not compute them.
     """
     told = schema_by_engine(client, relation)
     if not told.struct.fields:
         return "it has no columns"
     begun = time.perf_counter()
-    _execute(client, write_command(relation, told, place.path))
+    if _execute(client, write_command(relation, told, place.path), place.path, most):
+        return "it is larger than it is worth"
     seconds = time.perf_counter() - begun
     files = glob.glob(f"{glob.escape(place.path)}/*.parquet")
     if not files:
@@ -82,14 +87,43 @@ def _has_statistics(path: str) -> bool:
     )
 
 
-def _execute(client: Any, command: Any) -> None:
-    """A command is carried out, without what a client does for its user."""
+def _execute(client: Any, command: Any, folder: str, most: int) -> bool:
+    """A command is carried out, without what a client does for its user; whether it was stopped for what it wrote."""
     request = client._execute_plan_request_with_metadata()
     request.plan.command.CopyFrom(command)
     call = client._stub.ExecutePlan(request, metadata=client._builder.metadata())
+    over, too_large = threading.Event(), threading.Event()
+    watch = threading.Thread(
+        target=_watch, args=(call, folder, most, over, too_large), name="nectar-watch", daemon=True
+    )
+    watch.start()
     try:
         for _ in call:
             pass
+    except grpc.RpcError:
+        if not too_large.is_set():
+            raise
     finally:
+        over.set()
         with suppress(Exception):  # after an interrupt the engine need not go on
             call.cancel()
+    return too_large.is_set() or size_of(folder) > most
+
+
+def _watch(call: Any, folder: str, most: int, over: threading.Event, too_large: threading.Event) -> None:
+    """Stops a call when there is more in a folder than it may write."""
+    while not over.wait(_LOOKING):
+        if size_of(folder) > most:
+            too_large.set()
+            call.cancel()
+            return
+
+
+def size_of(folder: str) -> int:
+    """Bytes of all files below a folder, as far as they can be seen just now."""
+    size = 0
+    for path, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):  # renamed meanwhile
+                size += os.stat(os.path.join(path, name)).st_size
+    return size
