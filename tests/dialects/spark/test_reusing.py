@@ -13,6 +13,7 @@ from tests.dialects.spark.random_programs import answer
 import nectar
 from nectar.dialects.spark import reusing
 from nectar.dialects.spark.servers import Engine
+from nectar.errors import StoreFailure
 
 
 @pytest.fixture(autouse=True)
@@ -169,6 +170,21 @@ def test_a_part_that_is_too_large_is_stopped(spark, log, enabled, home, monkeypa
     assert all(entry.kind == "arrow" for entry in catalog.index.entries())
     assert all(not each.staged for each in catalog.store.locations())
     assert catalog.index.leases() == []
+
+
+def test_a_part_that_cannot_be_computed_by_itself_is_tried_once(spark, log, enabled, home, monkeypatch):
+    part = pages(spark, log)
+    tried = []
+
+    def fail(*args):
+        tried.append(args)
+        raise StoreFailure("no")
+
+    monkeypatch.setattr(reusing, "write", fail)
+    asked_for(enabled, part)
+    asked_for(enabled, part.filter("n > 1"))
+    assert len(tried) == 1
+    assert enabled.catalog.index.leases() == []
 
 
 def test_what_a_plan_reads_is_not_evicted(spark, log, enabled, home, monkeypatch):

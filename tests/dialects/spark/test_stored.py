@@ -123,7 +123,9 @@ def same(spark, enabled, frame, entry):
 
 
 @pytest.mark.parametrize("way", [written, recorded])
-def test_every_type_comes_back(spark, enabled, way):
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+def test_every_type_comes_back(spark, enabled, way, zone):
+    spark.conf.set("spark.sql.session.timeZone", zone)
     frame = spark.createDataFrame(ROWS, SCHEMA)
     entry = way(spark, frame) if way is written else way(spark, frame, enabled)
     assert not isinstance(entry, str), entry
@@ -186,6 +188,7 @@ def test_many_rows_are_read_where_they_lie(spark, enabled, monkeypatch):
 def test_many_rows_of_every_type_are_read_where_they_lie(spark, enabled, monkeypatch):
     monkeypatch.setattr(stored, "_FEW", 0)
     monkeypatch.setattr(enabled.catalog, "_inline", 0)
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
     frame = spark.createDataFrame(ROWS, SCHEMA)
     entry = recorded(spark, frame, enabled)
     with enabled.catalog.open(entry) as result:

@@ -175,6 +175,7 @@ def _compute(query: Query, client: Any, number: int) -> None:
         with place:
             kept = _written(query, client, number, place)
     except (grpc.RpcError, NectarError) as error:
+        _remember(_cheap, node.key)  # it would fail again
         kept = NotKept(str(error))
     if isinstance(kept, NotKept):
         _log.info("%s is not kept: %s", node.text, kept.reason)

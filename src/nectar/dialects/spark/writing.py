@@ -36,7 +36,7 @@ def schema_by_engine(client: Any, relation: Any) -> Any:
 def write(client: Any, relation: Any, place: Handover, most: int = 1 << 62) -> float | str:
     """The engine has written the rows of a relation to a place, and they can be read back; how many seconds that took.
 
-    Or why they cannot. most: bytes after which the engine is stopped. Raises grpc.RpcError if it could not compute them.
+    Or why they cannot. most: bytes after which the engine is stopped. Raises grpc.RpcError if it cannot compute them.
     """
     told = schema_by_engine(client, relation)
     if not told.struct.fields:
