@@ -398,6 +398,20 @@ def test_subqueries(spark, log, enabled, home):
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("text", [False, True])
+def test_ties_that_were_numbered_in_another_run_do_not_meet_those_of_this_one(spark, log, enabled, text):
+    number = F.row_number().over(Window.partitionBy("day").orderBy("day"))
+    if text:
+        number = F.expr("row_number() over (partition by day order by day)")
+    numbered = spark.read.parquet(str(log)).withColumn("number", number)
+    first, rest = numbered.filter("number = 1"), numbered.filter("number > 1")
+    first.collect()
+    enabled.settle()
+    keys = ["page", "seconds", "day"]
+    assert first.select(keys).union(rest.select(keys)).distinct().count() == 240
+    assert names_reused() == []
+
+
 def test_union_and_set_operations_over_parts(spark, log, enabled, home):
     part = pages(spark, log)
     names = attack(enabled, home, [part], lambda a: a.union(a).unionByName(a.filter("n > 5")).exceptAll(a))
