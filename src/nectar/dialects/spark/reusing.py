@@ -82,15 +82,15 @@ def _is_opened(query: Query, number: int, entry: Entry) -> bool:
     """Whether the result of a node is at hand now: the whole of the query as a table, a part as a relation."""
     if number in query.known or query.answer is not None:
         return True
-    is_root = number == query.keyed.program.root
-    if entry.location and not is_root:
+    is_answer = number == query.keyed.program.root and entry.kind == "arrow"
+    if entry.location and not is_answer:  # the engine reads its files, some time from now
         query.leases += query.catalog.lease([entry], _LEASED)
     try:
         opened = query.catalog.open(entry)
         if not isinstance(opened, Result):
             return False
         with opened:
-            if is_root and opened.kind == "arrow":
+            if is_answer:
                 table = opened.to_arrow()
                 query.answer = table if is_whole(table) else None
                 return query.answer is not None
