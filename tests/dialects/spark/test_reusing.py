@@ -1,5 +1,9 @@
 """Parts of plans: kept when they are asked for often, put in place of what they stand for, and nothing else changes."""
 
+import datetime
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 pytest.importorskip("pyspark.sql.connect.session", reason="Spark is not installed: make test-sail")
@@ -371,6 +375,15 @@ def test_windows_and_functions_are_parts(spark, log, enabled, home):
     clicks = spark.read.parquet(str(log))
     ranked = clicks.withColumn("rank", F.row_number().over(Window.partitionBy("page").orderBy("seconds", "day")))
     names = attack(enabled, home, [ranked], lambda a: a.filter("rank <= 2").groupBy("page").agg(F.sum("seconds")))
+    assert len(names) == 1
+
+
+def test_times_are_shown_as_without_parts(spark, tmp_path, enabled, home):
+    noon = datetime.datetime(2024, 1, 1, 12, tzinfo=datetime.UTC)
+    times = pa.array([noon, noon, None], pa.timestamp("us", tz="Asia/Tokyo"))
+    pq.write_table(pa.table({"t": times, "n": [1, 2, 3]}), tmp_path / "times.parquet")
+    part = spark.read.parquet(str(tmp_path / "times.parquet")).groupBy("t").agg(F.sum("n").alias("n"))
+    names = attack(enabled, home, [part], lambda a: a.select(F.hour("t").alias("h"), F.col("t").cast("string"), "n"))
     assert len(names) == 1
 
 

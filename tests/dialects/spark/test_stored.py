@@ -4,6 +4,8 @@ import datetime
 import json
 from decimal import Decimal
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 pytest.importorskip("pyspark.sql.connect.session", reason="Spark is not installed: make test-sail")
@@ -209,3 +211,38 @@ def test_what_an_engine_wrote_may_be_narrower_than_it_said(spark, enabled):
     entry = written(spark, frame)
     assert not isinstance(entry, str), entry
     assert same(spark, enabled, frame, entry)
+
+
+@pytest.mark.parametrize("way", [written, recorded])
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+def test_times_are_shown_in_the_zone_of_their_file(spark, enabled, tmp_path, way, zone):
+    """Sail shows times of a file in the zone that the file says, and those it is told of in that of the session."""
+    noon = datetime.datetime(2024, 1, 1, 12, tzinfo=datetime.UTC)
+    columns = {
+        "tokyo": pa.array([noon], pa.timestamp("us", tz="Asia/Tokyo")),
+        "list": pa.array([[noon]], pa.list_(pa.timestamp("us", tz="Asia/Tokyo"))),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "times.parquet")
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    frame = spark.read.parquet(str(tmp_path / "times.parquet"))
+    entry = way(spark, frame) if way is written else way(spark, frame, enabled)
+    assert not isinstance(entry, str), entry
+    assert same(spark, enabled, frame, entry)
+    shown = [F.hour("tokyo"), F.col("tokyo").cast("string"), F.hour(F.col("list")[0])]
+    read = frame_of(spark, relation_for(enabled, entry))
+    assert read.select(shown).collect() == frame.select(shown).collect()
+    assert read.select(shown).collect()[0][0] == 21
+
+
+def test_times_of_two_zones_whose_nullability_is_lost_are_refused(spark, enabled, tmp_path):
+    noon = datetime.datetime(2024, 1, 1, 12, tzinfo=datetime.UTC)
+    pq.write_table(pa.table({"t": pa.array([noon], pa.timestamp("us", tz="Asia/Tokyo"))}), tmp_path / "times.parquet")
+    frame = spark.read.parquet(str(tmp_path / "times.parquet")).select("t", (F.lit(1) * 2).alias("n"))
+    entry = written(spark, frame)
+    assert entry == "its columns would not come back as they were" or same(spark, enabled, frame, entry)
+
+
+def test_an_empty_table_that_passed_the_client(spark, enabled):
+    frame = spark.createDataFrame(ROWS, SCHEMA).filter("long > 100")
+    entry = recorded(spark, frame, enabled)
+    assert same(spark, enabled, frame, entry) == []

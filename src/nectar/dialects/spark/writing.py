@@ -11,17 +11,22 @@ import glob
 import os
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import Any, Final
 
 import grpc
+import pyarrow as pa
+import pyarrow.ipc
 import pyarrow.parquet
 from pyspark.sql.connect.types import proto_schema_to_pyspark_data_type
 
 from nectar.catalog.handover import Handover
-from nectar.dialects.spark.stored import SCHEMA, files_relation, read_relation, write_command
+from nectar.dialects.spark.stored import AS_TOLD, SCHEMA, files_relation, has_times, read_relation, write_command
 
 _NOT_OF_TYPES: Final = frozenset({"nullable", "containsNull", "valueContainsNull", "metadata"})
+_own: Final[ContextVar[bool]] = ContextVar("nectar_own_request", default=False)
 _LOOKING: Final = 0.1  # seconds between two looks at what an engine has written
 _MAY_BE_NAN: Final = frozenset({"FLOAT", "DOUBLE", "FIXED_LEN_BYTE_ARRAY"})
 
@@ -52,10 +57,53 @@ def write(client: Any, relation: Any, place: Handover, most: int = 1 << 62) -> f
         return "the engine could take its columns for constants"
     if not is_same_schema(schema_by_engine(client, files_relation(files)), told, of_types=True):
         return "its columns would not come back with their types"
-    if not is_same_schema(schema_by_engine(client, read_relation(files, told)), told):
-        return "its columns would not come back as they were"
-    place.beside[SCHEMA] = told.SerializeToString(deterministic=True)
-    return seconds
+    for as_told in (True, False):
+        read = read_relation(files, told, as_told=as_told)
+        if is_same_schema(schema_by_engine(client, read), told) and _is_same_in_time(client, read, relation, told):
+            place.beside[SCHEMA] = told.SerializeToString(deterministic=True)
+            place.beside[AS_TOLD] = b"yes" if as_told else b""
+            return seconds
+    return "its columns would not come back as they were"
+
+
+def _is_same_in_time(client: Any, read: Any, relation: Any, told: Any) -> bool:
+    """Whether times are shown in the same zones. Sail shows those of a file in the zone that the file says."""
+    return not has_times(told) or zones_by_engine(client, read) == zones_by_engine(client, relation)
+
+
+def zones_by_engine(client: Any, relation: Any) -> list[str]:
+    """The zones of all columns with times, as the engine has them: in the schema of no rows."""
+    request = client._execute_plan_request_with_metadata()
+    request.plan.root.limit.limit = 0
+    request.plan.root.limit.input.CopyFrom(relation)
+    schemas = []
+    with of_our_own():
+        for response in client._stub.ExecutePlan(request, metadata=client._builder.metadata()):
+            if response.HasField("arrow_batch"):
+                with pyarrow.ipc.open_stream(response.arrow_batch.data) as stream:
+                    schemas.append(stream.schema)
+    return [zone for field in schemas[0] for zone in _zones_in(field.type)]
+
+
+def _zones_in(kind: pa.DataType) -> list[str]:
+    if pa.types.is_timestamp(kind):
+        return [kind.tz or ""]
+    return [zone for at in range(kind.num_fields) for zone in _zones_in(kind.field(at).type)]
+
+
+@contextmanager
+def of_our_own() -> Iterator[None]:
+    """Requests that are made within are no program's: nothing is looked up or kept for them."""
+    token = _own.set(True)
+    try:
+        yield
+    finally:
+        _own.reset(token)
+
+
+def is_our_own() -> bool:
+    """Whether the request that is being made is no program's."""
+    return _own.get()
 
 
 def is_same_schema(one: Any, other: Any, *, of_types: bool = False) -> bool:
