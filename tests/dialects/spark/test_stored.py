@@ -20,7 +20,7 @@ import nectar
 from nectar.catalog.service import Kept
 from nectar.dialects.spark import stored
 from nectar.dialects.spark.stored import relation_of
-from nectar.dialects.spark.writing import is_same_schema, schema_by_engine, write
+from nectar.dialects.spark.writing import is_same_schema, schema_by_engine, types_by_engine, write
 
 KEY = bytes(range(32))
 SCHEMA = T.StructType(
@@ -246,3 +246,18 @@ def test_an_empty_table_that_passed_the_client(spark, enabled):
     frame = spark.createDataFrame(ROWS, SCHEMA).filter("long > 100")
     entry = recorded(spark, frame, enabled)
     assert same(spark, enabled, frame, entry) == []
+
+
+@pytest.mark.parametrize("kind", ["uint8", "uint16", "uint32", "large_string", "string_view", "timestamp[s]"])
+def test_types_of_the_engine_that_a_schema_does_not_tell(spark, enabled, tmp_path, kind):
+    """Sail counts without signs where a file does, and says that it has signs."""
+    made = pa.array([1, 200, None], pa.int64()).cast(pa.type_for_alias(kind))
+    pq.write_table(pa.table({"x": made}), tmp_path / "types.parquet")
+    frame = spark.read.parquet(str(tmp_path / "types.parquet"))
+    entry = written(spark, frame)
+    assert not isinstance(entry, str), entry
+    relation = relation_for(enabled, entry)
+    nectar.disable()
+    assert types_by_engine(spark.client, relation) == types_by_engine(spark.client, relation_from(spark, frame))
+    shown = F.concat("x", F.lit("!"))
+    assert rows(frame_of(spark, relation).select(shown)) == rows(frame.select(shown))

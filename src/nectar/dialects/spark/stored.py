@@ -153,11 +153,6 @@ def _stream(table: pa.Table) -> bytes:
     return bytes(sink.getvalue())
 
 
-def has_times(told: Any) -> bool:
-    """Whether there are times in a schema that are shown in some zone."""
-    return "timestamp" in _kinds_in(told)
-
-
 def _kinds_in(told: Any) -> set[str]:
     """The kinds of a type and of everything within it."""
     kind = str(told.WhichOneof("kind"))

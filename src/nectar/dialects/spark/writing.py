@@ -23,7 +23,7 @@ import pyarrow.parquet
 from pyspark.sql.connect.types import proto_schema_to_pyspark_data_type
 
 from nectar.catalog.handover import Handover
-from nectar.dialects.spark.stored import AS_TOLD, SCHEMA, files_relation, has_times, read_relation, write_command
+from nectar.dialects.spark.stored import AS_TOLD, SCHEMA, files_relation, read_relation, write_command
 
 _NOT_OF_TYPES: Final = frozenset({"nullable", "containsNull", "valueContainsNull", "metadata"})
 _own: Final[ContextVar[bool]] = ContextVar("nectar_own_request", default=False)
@@ -57,22 +57,28 @@ def write(client: Any, relation: Any, place: Handover, most: int = 1 << 62) -> f
         return "the engine could take its columns for constants"
     if not is_same_schema(schema_by_engine(client, files_relation(files)), told, of_types=True):
         return "its columns would not come back with their types"
+    types = types_by_engine(client, relation)
     for as_told in (True, False):
-        read = read_relation(files, told, as_told=as_told)
-        if is_same_schema(schema_by_engine(client, read), told) and _is_same_in_time(client, read, relation, told):
+        if _is_the_same(client, read_relation(files, told, as_told=as_told), told, types):
             place.beside[SCHEMA] = told.SerializeToString(deterministic=True)
             place.beside[AS_TOLD] = b"yes" if as_told else b""
             return seconds
     return "its columns would not come back as they were"
 
 
-def _is_same_in_time(client: Any, read: Any, relation: Any, told: Any) -> bool:
-    """Whether times are shown in the same zones. Sail shows those of a file in the zone that the file says."""
-    return not has_times(told) or zones_by_engine(client, read) == zones_by_engine(client, relation)
+def _is_the_same(client: Any, read: Any, told: Any, types: list[Any]) -> bool:
+    """Whether the engine reads a relation with this schema, and with these types of its own."""
+    try:
+        return is_same_schema(schema_by_engine(client, read), told) and types_by_engine(client, read) == types
+    except grpc.RpcError:  # it does not read these files in this way
+        return False
 
 
-def zones_by_engine(client: Any, relation: Any) -> list[str]:
-    """The zones of all columns with times, as the engine has them: in the schema of no rows."""
+def types_by_engine(client: Any, relation: Any) -> list[Any]:
+    """The types of columns as the engine has them, by the answer to a query for no rows.
+
+    They say more than a schema: Sail shows times in the zone that their file says, and counts without signs.
+    """
     request = client._execute_plan_request_with_metadata()
     request.plan.root.limit.limit = 0
     request.plan.root.limit.input.CopyFrom(relation)
@@ -82,13 +88,16 @@ def zones_by_engine(client: Any, relation: Any) -> list[str]:
             if response.HasField("arrow_batch"):
                 with pyarrow.ipc.open_stream(response.arrow_batch.data) as stream:
                     schemas.append(stream.schema)
-    return [zone for field in schemas[0] for zone in _zones_in(field.type)]
+    return [_without_nulls(field.type) for field in schemas[0]]
 
 
-def _zones_in(kind: pa.DataType) -> list[str]:
-    if pa.types.is_timestamp(kind):
-        return [kind.tz or ""]
-    return [zone for at in range(kind.num_fields) for zone in _zones_in(kind.field(at).type)]
+def _without_nulls(kind: pa.DataType) -> Any:
+    """A type without what it says of nulls."""
+    inner = [kind.field(at) for at in range(kind.num_fields)]
+    if not inner:
+        return str(kind)
+    names = [each.name for each in inner] if pa.types.is_struct(kind) else []
+    return kind.id, names, [_without_nulls(each.type) for each in inner]
 
 
 @contextmanager
