@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from pyspark.sql.connect.proto import relations_pb2
@@ -194,6 +194,7 @@ class _Keying:
         program = digest_of(self._frame + joined("program", content, *(node.program for node in nodes)))
         best, last = (key_of_step(self._frame, content, [node.keys[which] for node in nodes]) for which in (0, -1))
         order = RELATIONS["sql"] if step.names else RELATIONS.get(step.kind, ROW_WISE)
+        order = replace(order, arbitrary=True) if step.windows or step.layout else order
         text = f"{step.kind} of {', '.join('.'.join(name) for name in step.names)}" if step.names else step.kind
         return Node(text, below, program, tuple(dict.fromkeys((best, last))), order, refusal, step.breaks)
 

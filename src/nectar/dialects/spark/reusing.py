@@ -7,7 +7,6 @@ it cannot be made, or the engine does not take it, the query runs as it was give
 from __future__ import annotations
 
 import logging
-import os
 from collections import OrderedDict
 from typing import Any, Final
 
@@ -21,7 +20,7 @@ from nectar.dialects.spark.persisted import is_asked_for
 from nectar.dialects.spark.query import Query
 from nectar.dialects.spark.results import is_whole
 from nectar.dialects.spark.stored import SCHEMA, relation_of, told_of, why_not_a_part
-from nectar.dialects.spark.writing import schema_by_engine, write
+from nectar.dialects.spark.writing import schema_by_engine, size_of, write
 from nectar.errors import NectarError
 from nectar.model.entry import Entry
 from nectar.rewrite.choose import choose
@@ -31,6 +30,7 @@ from nectar.store.read import Result
 _log: Final = logging.getLogger("nectar.spark")
 _LEASED: Final = 6 * 3600.0  # seconds that files of a plan are not deleted, unless it ends before
 _EXPECTED: Final = 64 << 20  # bytes, at most, for which room is made before an engine writes nobody knows how many
+_LARGER: Final = 4  # times what it is read from
 LEAST_SECONDS: Final = 0.05  # what takes less is not worth a file and a plan of its own
 _REMEMBERED: Final = 4096
 
@@ -63,9 +63,9 @@ def look_up(query: Query) -> None:
 
 def _parts(query: Query) -> list[int]:
     """Nodes that may be looked up besides the root. Files are read where they lie, unless somebody wants a copy."""
-    program = query.keyed.program
-    if query.engine.elsewhere is not None:  # whether its workers see the store is not known
+    if not query.engine.is_embedded:
         return []
+    program = query.keyed.program
     if query.scope.instead:  # what is called as a function of the engine may see how rows are cut
         return []
     allowed = reusable(program)
@@ -85,20 +85,20 @@ def _is_opened(query: Query, number: int, entry: Entry) -> bool:
     """Whether the result of a node is at hand now: the whole of the query as a table, a part as a relation."""
     if number in query.known or query.answer is not None:
         return True
-    is_root = number == query.keyed.program.root
-    if entry.location and not is_root:
+    is_answer = number == query.keyed.program.root and entry.kind == "arrow"
+    if entry.location and not is_answer:  # the engine reads its files, some time from now
         query.leases += query.catalog.lease([entry], _LEASED)
     try:
         opened = query.catalog.open(entry)
         if not isinstance(opened, Result):
             return False
         with opened:
-            if is_root and opened.kind == "arrow":
+            if is_answer:
                 table = opened.to_arrow()
                 query.answer = table if is_whole(table) else None
                 return query.answer is not None
             why_not = "" if is_root or opened.kind == "object" else why_not_a_part(told_of(opened))
-            relation = why_not or relation_of(opened, reads_arrow=query.engine.reads_arrow)
+            relation = why_not or relation_of(opened, reads_arrow=query.engine.is_embedded)
     except NectarError as failure:
         _log.info("%s is computed again: %s", entry.about, failure)
         return False
@@ -179,6 +179,7 @@ def _compute(query: Query, client: Any, number: int) -> None:
         with place:
             kept = _written(query, client, number, place)
     except (grpc.RpcError, NectarError) as error:
+        _remember(_cheap, node.key)  # it would fail again
         kept = NotKept(str(error))
     if isinstance(kept, NotKept):
         _log.info("%s is not kept: %s", node.text, kept.reason)
@@ -189,7 +190,7 @@ def _compute(query: Query, client: Any, number: int) -> None:
 def _written(query: Query, client: Any, number: int, place: Handover) -> Kept | NotKept:
     """A part that the engine has written is kept, if it comes back as it was, is worth it, and nothing changed."""
     node = query.keyed.program.nodes[number]
-    seconds = write(client, query.keyed.steps_of(number)[0].message, place)
+    seconds = write(client, query.keyed.steps_of(number)[0].message, place, _most_bytes(query, number))
     why_not = seconds if isinstance(seconds, str) else _why_not_worth(query, number, seconds, place.path)
     why_not = why_not or why_not_a_part(types_pb2.DataType.FromString(place.beside[SCHEMA]))
     if isinstance(seconds, str) or why_not:
@@ -199,13 +200,21 @@ def _written(query: Query, client: Any, number: int, place: Handover) -> Kept | 
     return NotKept(changed) if changed else query.keep_part(number, place, seconds)
 
 
+def _most_bytes(query: Query, number: int) -> int:
+    """Bytes that a part may take: more is read back more slowly than it is computed, and may fill the disk."""
+    read = sum(file.size or 0 for file in query.keyed.files_below(number))
+    budget = query.catalog.collector.budget.size
+    most = max(_EXPECTED, _LARGER * read)
+    return most if budget is None else min(most, budget // 4)
+
+
 def _why_not_worth(query: Query, number: int, seconds: float, folder: str) -> str:
     """Why what the engine has written is not worth its bytes; empty if it is, or if somebody wants it kept."""
     if is_asked_for(query.keyed.program.nodes[number].program):
         return ""
     if seconds < LEAST_SECONDS:
         return "it took too little time to be worth a file"
-    return query.catalog.worth_keeping(seconds, sum(each.stat().st_size for each in os.scandir(folder)))
+    return query.catalog.worth_keeping(seconds, size_of(folder))
 
 
 def note_cost(query: Query) -> None:

@@ -32,8 +32,8 @@ class Engine:
     elsewhere: Connection | None = None
 
     @property
-    def reads_arrow(self) -> bool:
-        """Whether it reads Arrow files."""
+    def is_embedded(self) -> bool:
+        """Whether it sees files as this process does, now, and writes them where this process reads."""
         return self.description[0] == "sail"
 
 
