@@ -97,7 +97,8 @@ def _is_opened(query: Query, number: int, entry: Entry) -> bool:
                 table = opened.to_arrow()
                 query.answer = table if is_whole(table) else None
                 return query.answer is not None
-            why_not = "" if is_root or opened.kind == "object" else why_not_a_part(told_of(opened))
+            is_whole_query = number == query.keyed.program.root
+            why_not = "" if is_whole_query or opened.kind == "object" else why_not_a_part(told_of(opened))
             relation = why_not or relation_of(opened, reads_arrow=query.engine.is_embedded)
     except NectarError as failure:
         _log.info("%s is computed again: %s", entry.about, failure)
