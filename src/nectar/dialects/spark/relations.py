@@ -44,7 +44,8 @@ class Step:
 
     read: the message of a relation that reads files, whose content is added by whoever makes keys. refusals: why its
     result is not reused. calls: functions it calls by name. unknown: of these, those that the engine does not have.
-    names: relations that it reads by name. sql: it is a text. functions: Python functions in it.
+    names: relations that it reads by name. sql: it is a text. sorts: the text may say in which order rows come.
+    functions: Python functions in it.
     """
 
     kind: str
@@ -57,6 +58,7 @@ class Step:
     unknown: frozenset[str] = frozenset()
     names: tuple[Name, ...] = ()
     sql: bool = False
+    sorts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,7 @@ class _Found:
     unknown: set[str] = field(default_factory=set)
     names: list[Name] = field(default_factory=list)
     sql: bool = False
+    sorts: bool = False
     within: list[Any] = field(default_factory=list)  # relations that were read as part of this one
 
 
@@ -141,7 +144,7 @@ def _step(at: int, found: list[_Found], places: dict[int, list[int]], last: int)
     return Step(
         one.kind, tuple(last - place for place in one.below), b"".join(content), one.read,
         tuple(dict.fromkeys(one.refusals)), frozenset(one.calls), tuple(one.functions),
-        frozenset(one.unknown), tuple(dict.fromkeys(one.names)), one.sql,
+        frozenset(one.unknown), tuple(dict.fromkeys(one.names)), one.sql, one.sorts,
     )  # fmt: skip
 
 
@@ -343,8 +346,8 @@ class _Reader:
 
     def _add_sql(self, message: Any, given: Sequence[str] = ()) -> None:
         """A query written as text. given: names that the client gave to relations beside it."""
-        self._found.sql = True
         read = query_text(message.query)
+        self._found.sql, self._found.sorts = True, read.sorts
         for reason in read.refusals:
             self._refuse(reason)
         if message.args or message.pos_args:
