@@ -18,7 +18,7 @@ from nectar.dialects.spark.elsewhere import Elsewhere
 from nectar.dialects.spark.fresh import as_sent
 from nectar.dialects.spark.function_names import why_unknown
 from nectar.dialects.spark.functions import Pickled, is_still
-from nectar.dialects.spark.kinds import RELATIONS
+from nectar.dialects.spark.kinds import RELATIONS, UNSORTED
 from nectar.dialects.spark.parts import why_not_apart
 from nectar.dialects.spark.reads import FORMATS, Source, source_of
 from nectar.dialects.spark.relations import Step, steps_of
@@ -27,7 +27,7 @@ from nectar.dialects.spark.sql.words import Name
 from nectar.errors import EnvironmentFailure, UserError
 from nectar.keys.expansion import joined
 from nectar.keys.scheme import digest_of
-from nectar.program.tree import ROW_WISE, Node, Program
+from nectar.program.tree import ROW_WISE, Node, Order, Program
 from nectar.store.inputs.identify import Identity, Inputs
 
 _UNSEEN: Final = "its files were not looked at, since another part is refused"
@@ -182,7 +182,8 @@ class _Keying:
 
     def _relation(self, step: Step, *, look: bool) -> Node:
         below = tuple(self._node_of[number] for number in step.inputs)
-        nodes = [*(self._nodes[number] for number in below), *(self._named(name, look=look) for name in step.names)]
+        named = [self._named(name, look=look) for name in step.names]
+        nodes = [*(self._nodes[number] for number in below), *named]
         content = joined("relation", step.content, *self._registered(step))
         below_refused = sorted((node.refusal for node in nodes if node.refusal), key=lambda reason: reason == _UNSEEN)
         refusal = self._refusal(step) or next(iter(below_refused), "")
@@ -193,10 +194,16 @@ class _Keying:
         self._contents.append(content)
         program = digest_of(self._frame + joined("program", content, *(node.program for node in nodes)))
         best, last = (key_of_step(self._frame, content, [node.keys[which] for node in nodes]) for which in (0, -1))
-        order = RELATIONS["sql"] if step.names else RELATIONS.get(step.kind, ROW_WISE)
+        order = self._order(step, below, named) if step.names or step.sql else RELATIONS.get(step.kind, ROW_WISE)
         order = replace(order, arbitrary=True) if step.windows or step.layout else order
         text = f"{step.kind} of {', '.join('.'.join(name) for name in step.names)}" if step.names else step.kind
         return Node(text, below, program, tuple(dict.fromkeys((best, last))), order, refusal, step.breaks)
+
+    def _order(self, step: Step, below: Sequence[int], named: Sequence[Node]) -> Order:
+        """Of a text, or a relation by name: that of a sort, unless neither it nor what it reads has an order."""
+        ordered = _ordered(self._nodes)
+        read = [*(ordered[number] for number in below), *(not node.order.scrambles for node in named)]
+        return UNSORTED if read and not any(read) and not step.sorts else RELATIONS["sql"]
 
     def _refusal(self, step: Step) -> str:
         return "; ".join(step.refusals) or self._why_not_the_engines(step)
@@ -264,7 +271,9 @@ class _Keying:
             refusal = f"a function of the view {name} changed after it was made"
         frozen = b"" if root.keys[-1] == view.made else view.made
         keys = tuple(digest_of(joined("view", view.content, frozen, key)) for key in root.keys)
-        return Node("view", (), digest_of(joined("view", view.content, root.program)), keys, root.order, refusal)
+        program = digest_of(joined("view", view.content, root.program))
+        order = RELATIONS["sql"] if _ordered(found.program.nodes)[-1] else UNSORTED
+        return Node("view", (), program, keys, order, refusal)
 
     def _read_step(self, step: Step, *, look: bool) -> Node:
         self._contents.append(step.content)
@@ -295,6 +304,15 @@ class _Keying:
         distinct = tuple(dict.fromkeys(keys))
         self._states[as_sent(read)] = digest_of(joined("state", *distinct))
         return Node(f"read {source.text}", (), program, distinct, order, is_input=True)
+
+
+def _ordered(nodes: Sequence[Node]) -> list[bool]:
+    """For each node whether its rows come in an order that somebody could rely on."""
+    found: list[bool] = []
+    for node in nodes:
+        from_below = not node.inputs or not node.order.carries or any(found[below] for below in node.inputs)
+        found.append(not node.order.scrambles and from_below)
+    return found
 
 
 def _refused(kind: str, reason: str) -> Node:

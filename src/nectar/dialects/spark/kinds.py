@@ -13,6 +13,7 @@ from nectar.program.tree import POSITIONAL, ROW_WISE, Order
 
 _SCRAMBLED: Final = Order(scrambles=True, carries=False)
 _SORTED: Final = Order(carries=False, arbitrary=True)  # ties come in any order; a text may sort or not
+UNSORTED: Final = Order(scrambles=True, carries=False, arbitrary=True)  # a text that says nothing of order
 _OPEN: Final = Order(scrambles=True, carries=False, arbitrary=True)  # sums of floats, first values, ties
 _BY_PARTITION: Final = Order(sensitive=True, arbitrary=True)  # a function sees how the engine cut its input
 

@@ -50,11 +50,11 @@ class Step:
 
     read: the message of a relation that reads files, whose content is added by whoever makes keys. refusals: why its
     result is not reused. calls: functions it calls by name. unknown: of these, those that the engine does not have.
-    names: relations that it reads by name. sql: it is a text. functions: Python functions in it. message: the relation
-    itself. size: how many relations it consists of; they are the steps right before it, and itself. references: steps
-    that it names by their plan ids. dotted: it may name columns by more than their names. layout: it may see how the
-    engine cuts its input. breaks: what is above it could not be done below it. windows: it has window functions, which
-    number ties in any order.
+    names: relations that it reads by name. sql: it is a text. sorts: the text may say in which order rows come.
+    functions: Python functions in it. message: the relation itself. size: how many relations it consists of; they are
+    the steps right before it, and itself. references: steps that it names by their plan ids. dotted: it may name columns
+    by more than their names. layout: it may see how the engine cuts its input. breaks: what is above it could not be
+    done below it. windows: it has window functions, which number ties in any order.
     """
 
     kind: str
@@ -67,6 +67,7 @@ class Step:
     unknown: frozenset[str] = frozenset()
     names: tuple[Name, ...] = ()
     sql: bool = False
+    sorts: bool = False
     message: Any = None
     size: int = 1
     references: tuple[int, ...] = ()
@@ -103,6 +104,7 @@ class _Found:
     unknown: set[str] = field(default_factory=set)
     names: list[Name] = field(default_factory=list)
     sql: bool = False
+    sorts: bool = False
     within: list[Any] = field(default_factory=list)  # relations that were read as part of this one
 
 
@@ -164,8 +166,8 @@ def _step(at: int, found: list[_Found], places: dict[int, list[int]], last: int)
     return Step(
         one.kind, tuple(last - place for place in one.below), b"".join(content), one.read,
         tuple(dict.fromkeys(one.refusals)), frozenset(one.calls), tuple(one.functions), frozenset(one.unknown),
-        tuple(dict.fromkeys(one.names)), one.sql, one.message, one.end - at, tuple(dict.fromkeys(references)),
-        one.dotted, one.layout,
+        tuple(dict.fromkeys(one.names)), one.sql, one.sorts, one.message, one.end - at,
+        tuple(dict.fromkeys(references)), one.dotted, one.layout,
         (one.kind in kinds.BREAKERS and not _multiplies(one)) or one.windows or bool(one.functions),
         one.windows,
     )  # fmt: skip
@@ -384,8 +386,8 @@ class _Reader:
 
     def _add_sql(self, message: Any, given: Sequence[str] = ()) -> None:
         """A query written as text. given: names that the client gave to relations beside it."""
-        self._found.sql = True
         read = query_text(message.query)
+        self._found.sql, self._found.sorts = True, read.sorts
         for reason in read.refusals:
             self._refuse(reason)
         if message.args or message.pos_args:

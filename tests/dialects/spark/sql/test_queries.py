@@ -126,6 +126,22 @@ def test_a_text_that_is_read_ahead_is_read_once():
     assert query_text(text) is query_text(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "sorts"),
+    [
+        ("select a, count(*) from t group by a", False),
+        ("select rank() over (partition by (a) order by b) from t", False),
+        ("select a from t order by a", True),
+        ("select * from (select a from t order by a) x", True),
+        ("select rank() over (order by b) from t order by a", True),
+        ("select a from t sort by a", True),
+        ("select * from values (1), (2) as x(a)", True),
+    ],
+)
+def test_whether_a_text_says_in_which_order_rows_come(text, sorts):
+    assert query_text(text).sorts == sorts
+
+
 def test_parameters_and_semicolons_are_understood():
     read = query_text("select * from t where a = :limit and b = ? ;")
     assert read.refusals == ()

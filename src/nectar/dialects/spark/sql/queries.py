@@ -47,6 +47,9 @@ _NODES: Final = frozenset({
     "Select", "Slice", "Sort", "Star", "Subquery", "Table", "TableAlias", "Tuple", "Union", "Values", "Var", "Where",
     "Window", "WindowSpec", "With", "WithinGroup",
 })  # fmt: skip
+_SORTING: Final = frozenset(
+    {"order", "sort", "cluster", "values", "lateral", "explode", "posexplode", "inline", "stack"}
+)
 _LONGEST: Final = 200_000  # characters; a parser should not take longer than the query
 _DEEPEST: Final = 200  # brackets: the parser recurses, and compiled it would end the process
 _OF_TABLES: Final = frozenset({"this", "alias", "db", "catalog", "laterals", "joins", "pivots"})
@@ -56,7 +59,8 @@ _OF_TABLES: Final = frozenset({"this", "alias", "db", "catalog", "laterals", "jo
 class QueryText:
     """A query. text: canonical. names: relations that it names, as they are written. calls: words before brackets.
 
-    unknown: of the calls, those that are no functions of the engine. refusals: why its result is not reused.
+    unknown: of the calls, those that are no functions of the engine. sorts: it may say in which order rows come.
+    refusals: why its result is not reused.
     """
 
     text: str
@@ -64,6 +68,7 @@ class QueryText:
     calls: frozenset[str] = frozenset()
     unknown: frozenset[str] = frozenset()
     refusals: tuple[str, ...] = ()
+    sorts: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +117,7 @@ def _read(text: str) -> QueryText:
     others = {piece.name for piece, following in _pairs(pieces) if following.text == "(" and _is_unknown(piece)}
     # A name before brackets may be that of a relation with its columns; otherwise it is a function.
     unknown = frozenset(name for name in others if called[name] > structure.headed[name])
-    return QueryText(canonical(pieces), structure.names, frozenset(called), unknown)
+    return QueryText(canonical(pieces), structure.names, frozenset(called), unknown, sorts=_sorts(pieces))
 
 
 _NOTHING: Final = Piece("end", "", 0, False)
@@ -125,6 +130,19 @@ def _pairs(pieces: Sequence[Piece]) -> Iterator[tuple[Piece, Piece]]:
 def _depth(pieces: Sequence[Piece]) -> int:
     changes = ((piece.text == "(") - (piece.text == ")") for piece in pieces)
     return max(accumulate(changes), default=0)
+
+
+def _sorts(pieces: Sequence[Piece]) -> bool:
+    """Whether rows may come in an order that the text says; windows have orders of their own."""
+    within = 0  # brackets of a window that are open
+    for piece, before in zip(pieces, (_NOTHING, *pieces[:-1]), strict=True):
+        if piece.text == "(" and (within or before.word == "over"):
+            within += 1
+        elif piece.text == ")" and within:
+            within -= 1
+        elif not within and piece.word in _SORTING:
+            return True
+    return False
 
 
 def _is_unknown(piece: Piece) -> bool:
