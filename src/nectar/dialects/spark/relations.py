@@ -52,9 +52,9 @@ class Step:
     result is not reused. calls: functions it calls by name. unknown: of these, those that the engine does not have.
     names: relations that it reads by name. sql: it is a text. sorts: the text may say in which order rows come.
     functions: Python functions in it. message: the relation itself. size: how many relations it consists of; they are
-    the steps right before it, and itself. references: steps that it names by their plan ids. dotted: it may name columns
-    by more than their names. layout: it may see how the engine cuts its input. breaks: what is above it could not be
-    done below it. windows: it has window functions, which number ties in any order.
+    the steps right before it, and itself. references: steps that it names by their plan ids. dotted: it may name
+    columns by more than their names. layout: it may see how the engine cuts its input. breaks: what is above it could
+    not be done below it. windows: it has window functions, which number ties in any order.
     """
 
     kind: str

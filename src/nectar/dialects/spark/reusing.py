@@ -11,7 +11,6 @@ from collections import OrderedDict
 from typing import Any, Final
 
 import grpc
-from pyspark.sql.connect.proto import types_pb2
 
 from nectar.catalog.handover import Handover
 from nectar.catalog.service import Kept, NotKept
@@ -19,7 +18,7 @@ from nectar.dialects.spark.kinds import PRINTING
 from nectar.dialects.spark.persisted import is_asked_for
 from nectar.dialects.spark.query import Query
 from nectar.dialects.spark.results import is_whole
-from nectar.dialects.spark.stored import SCHEMA, relation_of, told_of, why_not_a_part
+from nectar.dialects.spark.stored import relation_of
 from nectar.dialects.spark.writing import schema_by_engine, size_of, write
 from nectar.errors import NectarError
 from nectar.model.entry import Entry
@@ -97,9 +96,7 @@ def _is_opened(query: Query, number: int, entry: Entry) -> bool:
                 table = opened.to_arrow()
                 query.answer = table if is_whole(table) else None
                 return query.answer is not None
-            is_whole_query = number == query.keyed.program.root
-            why_not = "" if is_whole_query or opened.kind == "object" else why_not_a_part(told_of(opened))
-            relation = why_not or relation_of(opened, reads_arrow=query.engine.is_embedded)
+            relation = relation_of(opened, reads_arrow=query.engine.is_embedded)
     except NectarError as failure:
         _log.info("%s is computed again: %s", entry.about, failure)
         return False
@@ -193,7 +190,6 @@ def _written(query: Query, client: Any, number: int, place: Handover) -> Kept | 
     node = query.keyed.program.nodes[number]
     seconds = write(client, query.keyed.steps_of(number)[0].message, place, _most_bytes(query, number))
     why_not = seconds if isinstance(seconds, str) else _why_not_worth(query, number, seconds, place.path)
-    why_not = why_not or why_not_a_part(types_pb2.DataType.FromString(place.beside[SCHEMA]))
     if isinstance(seconds, str) or why_not:
         _remember(_cheap, node.key)
         return NotKept(why_not)

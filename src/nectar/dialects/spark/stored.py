@@ -50,21 +50,6 @@ def relation_of(result: Result, plan_id: int | None = None, *, reads_arrow: bool
     return local_relation(table, plan_id)
 
 
-def why_not_a_part(told: Any) -> str:
-    """Why a result with this schema cannot take the place of a relation; empty if it can.
-
-    Sail shows times in the zone of the file or of the function they come from, and from a copy in that of the session.
-    """
-    return "its times may come back in another zone" if "timestamp" in _kinds_in(told) else ""
-
-
-def told_of(result: Result) -> Any:
-    """What the engine said of the columns of a result, which is a table."""
-    if result.kind == "parquet":
-        return types_pb2.DataType.FromString(bytes(result.part(SCHEMA)))
-    return schema_of(result.to_arrow())
-
-
 def local_relation(table: pa.Table, plan_id: int | None = None) -> Any | str:
     """A relation that holds the rows of a recorded result (`results.Recording.table`); or why there is none."""
     why_not = _why_not(table)
