@@ -9,28 +9,25 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import grpc
 from pyspark.sql.connect.proto import base_pb2
 
-from nectar.dialects.spark.compressed import opened, with_relation
+from nectar.dialects.spark.compressed import opened
 from nectar.dialects.spark.connections import connection_of
-from nectar.dialects.spark.fresh import reads_in, refreshed, with_states
-from nectar.dialects.spark.frozen import Frozen
 from nectar.dialects.spark.function_names import ANY_NAME
 from nectar.dialects.spark.query import Query, query_of
 from nectar.dialects.spark.results import responses
-from nectar.dialects.spark.servers import engine_of
-from nectar.errors import EnvironmentFailure, NectarError, UserError
+from nectar.dialects.spark.sending import Sending
+from nectar.errors import EnvironmentFailure, NectarError
 from nectar.report.run import Part
 from nectar.session import current, running
 
 _log: Final = logging.getLogger("nectar.spark")
 # Words of statements that give names a meaning that plans do not show: functions, variables, and text that is run.
 _TEACHING: Final = (b"function", b"variable", b"declare", b"immediate", b"var ")
-_CACHING: Final = ("persist", "unpersist", "get_storage_level")
 
 enabled = False  # whether results are reused; what servers are taught is noticed all the time
 
@@ -45,7 +42,7 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
         self._answered: set[str] = set()  # operations that the server knows nothing of
         self._recorded: dict[str, Query] = {}  # operations whose answers are being recorded
         self._failures: set[str] = set()
-        self._frozen = Frozen()
+        self._sending = Sending(client)
 
     # calls that are answered by a stream
 
@@ -58,12 +55,12 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
                 known = self._safely(self._known, query, request)
                 if known is not None:
                     return known
-                sent = self._safely(self._as_sent, query, request)
+                sent = self._safely(self._sending.recorded, request, query.keyed.states)
                 if sent is not None:
                     return _Recorded(continuation(details, sent), self, request.operation_id, query)
                 self._forget(request.operation_id)
             else:
-                request = self._safely(self._as_cached, request) or request
+                request = self._safely(self._sending.plain, request) or request
         elif method == "ReattachExecute":
             recorded = self._recorded.get(request.operation_id)
             if recorded is not None:
@@ -83,8 +80,7 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
             try:
                 root = opened(self._client, request.plan).root
                 query = query_of(session, self._client, root, frozenset(self._registered), part)
-                if self._frozen.have_changed(query.keyed.states):
-                    raise UserError("the session has cached a frame of files that have changed since")
+                self._sending.expect_unchanged(query.keyed.states)
             except NectarError as error:
                 text = str(error)
                 part.explain = lambda: text
@@ -98,25 +94,6 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
             with self._lock:
                 self._recorded[request.operation_id] = query
         return query
-
-    def _as_sent(self, query: Query, request: Any) -> Any:
-        """The request as it is sent: a server that remembers files is told what they hold now."""
-        if query.engine.elsewhere is None or not query.keyed.states:
-            return request
-        root = opened(self._client, request.plan).root
-        return with_relation(self._client, request, refreshed(root, query.keyed.states))
-
-    def _as_cached(self, request: Any) -> Any:
-        """A request that is not reused, as it is sent: over cached frames, as they were when they were cached."""
-        states = self._frozen.states()
-        if not states:
-            return request
-        plan = opened(self._client, request.plan)
-        if states.keys().isdisjoint(reads_in(plan)):
-            return request
-        if plan.HasField("root"):
-            return with_relation(self._client, request, with_states(plan.root, states))
-        return with_states(request, states)
 
     def inherit(self, other: Interceptor) -> None:
         """This session was made from another one, and knows the functions that its server was taught there."""
@@ -188,31 +165,20 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
                     with self._lock:
                         self._answered.discard(request.operation_id)
                 return _Released(request, connection_of(self._client).session)
-        elif _name_of(details) == "AnalyzePlan" and request.WhichOneof("analyze") in _CACHING:
-            request = self._safely(self._caching, request) or request
+        elif _name_of(details) == "AnalyzePlan":
+            request = self._safely(self._sending.analysed, request, self._states_of) or request
         return continuation(details, request)
 
-    def _caching(self, request: Any) -> Any:
-        """A request to cache a frame, or about one, as it is sent to a server that remembers files."""
-        kind = request.WhichOneof("analyze")
-        relation = getattr(request, kind).relation
-        if kind == "persist":
-            session = current() if enabled else None
-            engine = engine_of(self._client) if session is not None else ""
-            if session is None or isinstance(engine, str) or engine.elsewhere is None:
-                return request
-            try:
-                query = query_of(session, self._client, relation, frozenset(self._registered), Part(kind))
-            except NectarError as error:
-                _log.info("a frame is cached as it is: %s", error)
-                return request
-            sent = self._frozen.persisted(relation, query.keyed.states)
-        else:
-            sent = self._frozen.unpersisted(relation) if kind == "unpersist" else self._frozen.as_cached(relation)
-        made = type(request)()
-        made.CopyFrom(request)
-        getattr(made, kind).relation.CopyFrom(sent)
-        return made
+    def _states_of(self, relation: Any) -> Mapping[bytes, bytes]:
+        """What the files of a relation hold now, if its server remembers files and could be reused."""
+        session = current() if enabled else None
+        if session is None:
+            return {}
+        try:
+            return query_of(session, self._client, relation, frozenset(self._registered), Part("cached")).keyed.states
+        except NectarError as error:
+            _log.info("a frame is cached as it is: %s", error)
+            return {}
 
     def _safely(self, action: Any, *args: Any) -> Any:
         """What an action gives; None if it fails, which is logged once."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from nectar.dialects.spark.elsewhere import Elsewhere
-from nectar.dialects.spark.fresh import as_sent
+from nectar.dialects.spark.fresh import as_sent, state_of
 from nectar.dialects.spark.function_names import ANY_NAME
 from nectar.dialects.spark.functions import Pickled, is_still
 from nectar.dialects.spark.kinds import RELATIONS
@@ -29,7 +29,7 @@ _UNSEEN: Final = "its files were not looked at, since another part is refused"
 
 @dataclass(frozen=True, slots=True)
 class Keyed:
-    """A program and what its keys stand for. states: what the files of each read hold, by the read as it is sent."""
+    """A program and what its keys stand for. states: of files, by read, for a server that remembers (`fresh.py`)."""
 
     program: Program
     sources: tuple[Source, ...]
@@ -137,6 +137,8 @@ class _Keying:
             unseen = "" if self._elsewhere is None else self._elsewhere.why_unseen(source)
             if unseen:
                 raise EnvironmentFailure(unseen)
+            if self._elsewhere is not None:
+                self._states[as_sent(step.read)] = state_of(source, identities)
         except (UserError, EnvironmentFailure) as error:
             unknown = digest_of(joined("unknown", str(error)))
             return Node("read", (), unknown, (unknown,), order, str(error), is_input=True)
@@ -148,6 +150,4 @@ class _Keying:
             digest_of(self._frame + joined("key", source.content, source.layout, *(each[which] for each in names)))
             for which in (0, -1)
         )
-        distinct = tuple(dict.fromkeys(keys))
-        self._states[as_sent(step.read)] = digest_of(joined("state", *distinct))
-        return Node(f"read {source.text}", (), program, distinct, order, is_input=True)
+        return Node(f"read {source.text}", (), program, tuple(dict.fromkeys(keys)), order, is_input=True)
