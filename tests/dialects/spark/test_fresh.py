@@ -6,7 +6,7 @@ pytest.importorskip("pyspark.sql.connect.proto", reason="Spark is not installed:
 
 from pyspark.sql.connect.proto import commands_pb2, expressions_pb2, relations_pb2
 
-from nectar.dialects.spark.fresh import OPTION, as_sent, reads_in, refreshed, with_states
+from nectar.dialects.spark.fresh import OPTION, as_sent, reads_in, refreshed, state_of, with_states
 
 
 def read(path, **options):
@@ -55,3 +55,29 @@ def test_states_may_be_put_where_they_are_known_and_nowhere_else():
     command = commands_pb2.Command(write_operation=commands_pb2.WriteOperation(input=one, path="/out"))
     assert with_states(command, {as_sent(other.read): b"\x01"}) == command
     assert options_of(with_states(command, {as_sent(one.read): b"\x01"}).write_operation.input) == {OPTION: "01"}
+
+
+def test_a_state_is_another_one_whenever_files_are(tmp_path):
+    from nectar import session
+    from nectar.dialects.spark.reads import source_of
+    from nectar.settings import Settings
+
+    folder = tmp_path / "data"
+    folder.mkdir()
+    inputs = session.Session(Settings(home=tmp_path / "home", reserve=0)).inputs
+
+    def state():
+        source = source_of(read(str(folder)).read)
+        return state_of(source, inputs.identify(source.files))
+
+    seen = []
+    for change in (
+        lambda: (folder / "a").write_text("1"),
+        lambda: (folder / "a").write_text("2"),
+        lambda: (folder / "b").write_text("2"),
+        lambda: (folder / "b").rename(folder / "c"),
+    ):
+        change()
+        assert state() == state()
+        seen.append(state())
+    assert len(set(seen)) == len(seen)

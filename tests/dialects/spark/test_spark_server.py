@@ -16,7 +16,7 @@ from tests.dialects.spark import engines
 from tests.dialects.spark.conftest import write_day
 
 import nectar
-from nectar.dialects.spark import fresh, interceptor
+from nectar.dialects.spark import fresh, sending
 
 pytestmark = engines.only_spark
 SOURCE = str(Path(nectar.__file__).parents[1])
@@ -63,7 +63,7 @@ def test_a_frame_that_another_session_has_cached_is_not_taken_for_the_files(spar
 
 def test_without_the_option_the_answer_would_be_an_old_one(spark, log, outcome, monkeypatch):
     """If this fails, Spark has changed: the option may no longer be needed."""
-    monkeypatch.setattr(interceptor, "refreshed", lambda relation, states: relation)
+    monkeypatch.setattr(sending, "refreshed", lambda relation, states: relation)
     made = seconds(spark, log)
     outcome(made.collect)
     write_day(log, 3)
@@ -337,14 +337,14 @@ def test_another_process_user_and_folder_find_the_result(tmp_path, address, log,
 
 def test_the_option_is_the_one_that_is_sent(spark, log, outcome, monkeypatch):
     sent = []
-    plain = interceptor.refreshed
+    plain = sending.refreshed
 
     def noticing(relation, states):
         made = plain(relation, states)
         sent.append(made)
         return made
 
-    monkeypatch.setattr(interceptor, "refreshed", noticing)
+    monkeypatch.setattr(sending, "refreshed", noticing)
     outcome(spark.read.parquet(str(log)).collect)
     assert len(sent) == 1
     assert fresh.OPTION in sent[0].read.data_source.options
@@ -357,6 +357,8 @@ def test_a_cached_frame_is_the_one_that_queries_find(spark, log, outcome):
     frame = spark.read.parquet(str(log)).cache()
     assert outcome(frame.count)[:2] == (240, "computed")
     assert frame.is_cached
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    assert outcome(frame.count)[:2] == (240, "computed")
     assert outcome(frame.filter("seconds > 3").count)[1] == "computed"
     frame.unpersist()
     assert not frame.is_cached

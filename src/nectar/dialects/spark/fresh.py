@@ -9,12 +9,22 @@ know it.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from nectar.dialects.spark.messages import messages_in, named
+from nectar.dialects.spark.reads import Source
+from nectar.keys.expansion import joined
+from nectar.keys.scheme import digest_of
+from nectar.store.inputs.identify import Identity
 
 OPTION: Final = "nectar.files"
+
+
+def state_of(source: Source, identities: Sequence[Identity]) -> bytes:
+    """A digest of what a read finds: another one whenever a file comes, goes, or holds something else."""
+    # The first name of a file stays its first name as long as nobody writes to it.
+    return digest_of(joined("state", source.content, source.layout, *(each.names[0] for each in identities)))
 
 
 def as_sent(read: Any) -> bytes:

@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -19,22 +19,20 @@ from pyspark.sql.connect.proto import base_pb2
 
 from nectar.dialects.spark.compressed import opened, with_relation
 from nectar.dialects.spark.connections import connection_of
-from nectar.dialects.spark.fresh import reads_in, refreshed, with_states
-from nectar.dialects.spark.frozen import Frozen
 from nectar.dialects.spark.incremental.growing import grow
 from nectar.dialects.spark.incremental.server import Server
 from nectar.dialects.spark.persisted import ask_for, ask_no_more
 from nectar.dialects.spark.query import Query, defined, query_of
 from nectar.dialects.spark.results import responses
 from nectar.dialects.spark.reusing import give_up, look_up, note_cost, put_in
+from nectar.dialects.spark.sending import Sending
 from nectar.dialects.spark.taught import Lesson, Look, Taught
 from nectar.dialects.spark.writing import is_our_own
-from nectar.errors import EnvironmentFailure, NectarError, UserError
+from nectar.errors import EnvironmentFailure, NectarError
 from nectar.report.run import Part, RunReport
 from nectar.session import current, running
 
 _log: Final = logging.getLogger("nectar.spark")
-_CACHING: Final = ("persist", "unpersist", "get_storage_level")
 
 # Errors after which nobody knows what the server has done.
 _UNDECIDED: Final = frozenset({
@@ -55,7 +53,7 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
         self._answered: set[str] = set()  # operations that the server knows nothing of
         self._recorded: dict[str, Query] = {}  # operations whose answers are being recorded
         self._failures: set[str] = set()
-        self._frozen = Frozen()
+        self._sending = Sending(client)
 
     # calls that are answered by a stream
 
@@ -67,19 +65,20 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
         if method == "ExecutePlan":
             lesson = self._safely(self._lesson, request.plan)
             if lesson is not None:
-                return _Attended(continuation(details, request), self, lesson)
+                sent = self._safely(self._sending.plain, request) or request
+                return _Attended(continuation(details, sent), self, lesson)
             query = self._safely(self._noticed, request, lambda asked: continuation(details, asked))
             if query is not None:
                 known = self._safely(self._known, query, request)
                 if known is not None:
                     return known
-                sent = self._safely(self._as_sent, query, request)
+                sent = self._safely(self._sending.recorded, request, query.keyed.states)
                 if sent is not None:
                     over_parts = self._safely(self._over_parts, query, request) if query.known else None
                     return _Recorded(continuation, details, over_parts or sent, self, query, over_parts and sent)
                 self._forget(request.operation_id)
             else:
-                request = self._safely(self._as_cached, request) or request
+                request = self._safely(self._sending.plain, request) or request
         elif method == "ReattachExecute":
             recorded = self._recorded.get(request.operation_id)
             if recorded is not None:
@@ -97,8 +96,7 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
                 root = opened(self._client, request.plan).root
                 query = query_of(session, self._client, root, self._taught.scope, part)
                 query.scope_now = lambda: self._taught.scope
-                if self._frozen.have_changed(query.keyed.states):
-                    raise UserError("the session has cached a frame of files that have changed since")
+                self._sending.expect_unchanged(query.keyed.states)
             except NectarError as error:
                 text = str(error)
                 part.explain = lambda: text
@@ -140,28 +138,9 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
         """This session was made from another one, and knows what its server was taught there."""
         self._taught.inherit(other._taught)
 
-    def _as_sent(self, query: Query, request: Any) -> Any:
-        """The request as it is sent: a server that remembers files is told what they hold now."""
-        if query.engine.elsewhere is None or not query.keyed.states:
-            return request
-        root = opened(self._client, request.plan).root
-        return with_relation(self._client, request, refreshed(root, query.keyed.states))
-
     def _over_parts(self, query: Query, request: Any) -> Any:
         """The request over known parts. The program's own stays as it is: its client may send it again."""
         return with_relation(self._client, request, query.plan)
-
-    def _as_cached(self, request: Any) -> Any:
-        """A request that is not reused, as it is sent: over cached frames, as they were when they were cached."""
-        states = self._frozen.states()
-        if not states:
-            return request
-        plan = opened(self._client, request.plan)
-        if states.keys().isdisjoint(reads_in(plan)):
-            return request
-        if plan.HasField("root"):
-            return with_relation(self._client, request, with_states(plan.root, states))
-        return with_states(request, states)
 
     def _look_up(self, query: Query, report: RunReport, server: Server) -> None:
         """What is known of a query is at hand: the whole of it, or parts that stand in its plan."""
@@ -232,37 +211,34 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
                     with self._lock:
                         self._answered.discard(request.operation_id)
                 return _Released(request, connection_of(self._client).session)
-        elif _name_of(details) == "AnalyzePlan" and request.WhichOneof("analyze") in _CACHING:
-            request = self._safely(self._caching, request) or request
+        elif _name_of(details) == "AnalyzePlan":
+            self._safely(self._note_persisted, request)
+            request = self._safely(self._sending.analysed, request, self._states_of) or request
         return continuation(details, request)
 
-    def _caching(self, request: Any) -> Any:
-        """A request to cache a frame, or about one, as it is sent; what the program wants to be kept is remembered."""
+    def _note_persisted(self, request: Any) -> None:
+        """Remembers which frames the program wants to be kept."""
         kind = request.WhichOneof("analyze")
-        relation = getattr(request, kind).relation
-        query = None if kind == "get_storage_level" else self._cached_query(kind, relation)
+        if kind not in ("persist", "unpersist"):
+            return
+        query = self._cached_query(getattr(request, kind).relation)
         if query is not None and not query.keyed.root.refusal:
             (ask_for if kind == "persist" else ask_no_more)(query.keyed.root.program)
-        if kind == "persist" and (query is None or query.engine.elsewhere is None):
-            return request
-        if kind == "persist" and query is not None:
-            sent = self._frozen.persisted(relation, query.keyed.states)
-        else:
-            sent = self._frozen.unpersisted(relation) if kind == "unpersist" else self._frozen.as_cached(relation)
-        made = type(request)()
-        made.CopyFrom(request)
-        getattr(made, kind).relation.CopyFrom(sent)
-        return made
 
-    def _cached_query(self, kind: str, relation: Any) -> Query | None:
+    def _states_of(self, relation: Any) -> Mapping[bytes, bytes]:
+        """What the files of a relation hold now, if its server remembers files and could be reused."""
+        query = self._cached_query(relation)
+        return {} if query is None else query.keyed.states
+
+    def _cached_query(self, relation: Any) -> Query | None:
         """The query of a frame that the program caches, or no longer wants cached; None if it is not shared."""
         session = current() if enabled else None
         if session is None:
             return None
         try:
-            return query_of(session, self._client, relation, self._taught.scope, Part(kind))
+            return query_of(session, self._client, relation, self._taught.scope, Part("cached"))
         except NectarError as error:
-            _log.info("%s() is not shared: %s", kind, error)
+            _log.info("a frame is cached as it is: %s", error)
             return None
 
     def _safely(self, action: Any, *args: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import Any, Final
 from pyspark.sql.connect.proto import relations_pb2
 
 from nectar.dialects.spark.elsewhere import Elsewhere
-from nectar.dialects.spark.fresh import as_sent
+from nectar.dialects.spark.fresh import as_sent, state_of
 from nectar.dialects.spark.function_names import why_unknown
 from nectar.dialects.spark.functions import Pickled, is_still
 from nectar.dialects.spark.kinds import RELATIONS, UNSORTED
@@ -37,7 +37,7 @@ _UNSEEN: Final = "its files were not looked at, since another part is refused"
 class Keyed:
     """A program and what its keys stand for. barred: the whole is refused for reasons that count for its parts, too.
 
-    states: what the files of each read hold, by the read as it is sent. steps: the relations of the plan, inputs first.
+    states: of files, by read, for a server that remembers (`fresh.py`). steps: the relations of the plan, inputs first.
     node_of, contents: for each of them the number of its node, and what its keys say that it does. reads: those that
     read files, with the identities of the files. frame: the engine and the settings that all keys stand for.
     """
@@ -293,6 +293,8 @@ class _Keying:
             unseen = "" if self._elsewhere is None else self._elsewhere.why_unseen(source)
             if unseen:
                 raise EnvironmentFailure(unseen)
+            if self._elsewhere is not None:
+                self._states[as_sent(read)] = state_of(source, identities)
         except (UserError, EnvironmentFailure) as error:
             return _refused("read", str(error))
         self._sources.append(source)
@@ -301,9 +303,7 @@ class _Keying:
         keys = (
             key_of_read(self._frame, source, [identity.names[which] for identity in identities]) for which in (0, -1)
         )
-        distinct = tuple(dict.fromkeys(keys))
-        self._states[as_sent(read)] = digest_of(joined("state", *distinct))
-        return Node(f"read {source.text}", (), program, distinct, order, is_input=True)
+        return Node(f"read {source.text}", (), program, tuple(dict.fromkeys(keys)), order, is_input=True)
 
 
 def _ordered(nodes: Sequence[Node]) -> list[bool]:

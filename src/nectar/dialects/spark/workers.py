@@ -45,7 +45,8 @@ def environment_of(connection: Connection) -> bytes:
 def why_unlike(functions: Iterable[Pickled]) -> str:
     """Why functions may do something else at the server than here; empty if they do not."""
     for each in functions:
-        foreign = sorted(filter(_is_of_the_application, _imported(each.command) | _imported_within(each.function)))
+        foreign = sorted(filter(_is_of_the_application, _imported(each.command)))
+        foreign = foreign or sorted(filter(_is_of_the_application, _imported_within(each.function)))
         if foreign:
             return (
                 f"the server imports {foreign[0] or 'modules'} from files of its own, which may hold something else: "
