@@ -1,6 +1,7 @@
 """Parts of plans: kept when they are asked for often, put in place of what they stand for, and nothing else changes."""
 
 import datetime
+import math
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,9 +18,12 @@ from tests.dialects.spark.conftest import write_day
 from tests.dialects.spark.random_programs import answer
 
 import nectar
-from nectar.dialects.spark import reusing
+from nectar.dialects.spark import persisted, reusing
+from nectar.dialects.spark.query import query_of
 from nectar.dialects.spark.servers import Engine
+from nectar.dialects.spark.writing import Limits
 from nectar.errors import StoreFailure
+from nectar.report.run import Part
 
 
 @pytest.fixture(autouse=True)
@@ -170,15 +174,15 @@ def test_a_part_comes_from_its_own_files_and_functions(spark, log, enabled, tmp_
     assert "clicks" in str(lineage)
 
 
-def test_a_part_that_is_too_large_is_stopped(spark, log, enabled, home, monkeypatch):
-    monkeypatch.setattr(reusing, "_EXPECTED", 1000)
-    monkeypatch.setattr(reusing, "_LARGER", 0)
-    many = (
-        spark.read.parquet(str(log))
-        .crossJoin(spark.range(40_000))
-        .groupBy("id", "seconds")
-        .agg(F.count("*").alias("n"))
-    )
+@pytest.mark.parametrize("limit", ["size", "time"])
+def test_a_part_that_takes_too_much_is_stopped(spark, log, enabled, home, monkeypatch, limit):
+    if limit == "size":
+        monkeypatch.setattr(reusing, "_EXPECTED", 1000)
+        monkeypatch.setattr(reusing, "_LARGER", 0)
+    else:
+        monkeypatch.setattr(reusing, "_limits", lambda *_: Limits(seconds=0.01))
+    pairs = spark.read.parquet(str(log)).crossJoin(spark.range(10_000))
+    many = pairs.groupBy("id", "seconds").agg(F.count("*").alias("n"))
     query = many.filter("seconds > 7").select(F.count("*").alias("n"))
     expected = plainly(query, home)
     for number in range(4):
@@ -203,6 +207,23 @@ def test_a_part_that_cannot_be_computed_by_itself_is_tried_once(spark, log, enab
     asked_for(enabled, part.filter("n > 1"))
     assert len(tried) == 1
     assert enabled.catalog.index.leases() == []
+
+
+def test_a_part_may_take_what_queries_with_it_took(spark, log, enabled):
+    part = pages(spark, log)
+    query = part.filter("n > 1")
+    query.collect()
+    found = query_of(enabled, spark.client, query._plan.to_proto(spark.client).root, frozenset(), Part(""))
+    [number] = [at for at, node in enumerate(found.keyed.program.nodes) if node.text == "aggregate"]
+    node = found.keyed.program.nodes[number]
+    took = reusing._took[node.key]
+    assert 0 < took < 60
+    assert reusing._limits(found, number) == Limits(reusing._EXPECTED, 2 * took + 1)
+    reusing._took.clear()
+    assert reusing._limits(found, number).seconds == 31
+    persisted.ask_for(node.program)
+    assert reusing._limits(found, number).seconds == math.inf
+    persisted.ask_no_more(node.program)
 
 
 def test_what_a_plan_reads_is_not_evicted(spark, log, enabled, home, monkeypatch):

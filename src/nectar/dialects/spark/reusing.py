@@ -7,6 +7,7 @@ it cannot be made, or the engine does not take it, the query runs as it was give
 from __future__ import annotations
 
 import logging
+import math
 from collections import OrderedDict
 from typing import Any, Final
 
@@ -19,7 +20,7 @@ from nectar.dialects.spark.persisted import is_asked_for
 from nectar.dialects.spark.query import Query
 from nectar.dialects.spark.results import is_whole
 from nectar.dialects.spark.stored import relation_of
-from nectar.dialects.spark.writing import schema_by_engine, size_of, write
+from nectar.dialects.spark.writing import Limits, schema_by_engine, size_of, write
 from nectar.errors import NectarError
 from nectar.model.entry import Entry
 from nectar.rewrite.choose import choose
@@ -30,11 +31,14 @@ _log: Final = logging.getLogger("nectar.spark")
 _LEASED: Final = 6 * 3600.0  # seconds that files of a plan are not deleted, unless it ends before
 _EXPECTED: Final = 64 << 20  # bytes, at most, for which room is made before an engine writes nobody knows how many
 _LARGER: Final = 4  # times what it is read from
+_LONGER: Final = 2  # times a query that has it in it: so long may a part take by itself
+_UNSEEN: Final = 15.0  # seconds that such a query is thought to take, if this process has seen none
 LEAST_SECONDS: Final = 0.05  # what takes less is not worth a file and a plan of its own
 _REMEMBERED: Final = 4096
 
-_cheap: Final[OrderedDict[bytes, None]] = OrderedDict()  # keys of parts that are not worth keeping
-_failed: Final[OrderedDict[bytes, None]] = OrderedDict()  # keys of queries that the engine did not take over parts
+_cheap: Final[OrderedDict[bytes, float]] = OrderedDict()  # keys of parts that are not worth keeping
+_failed: Final[OrderedDict[bytes, float]] = OrderedDict()  # keys of queries that the engine did not take over parts
+_took: Final[OrderedDict[bytes, float]] = OrderedDict()  # the most seconds that queries with a part took, by its key
 
 
 def look_up(query: Query) -> None:
@@ -188,7 +192,7 @@ def _compute(query: Query, client: Any, number: int) -> None:
 def _written(query: Query, client: Any, number: int, place: Handover) -> Kept | NotKept:
     """A part that the engine has written is kept, if it comes back as it was, is worth it, and nothing changed."""
     node = query.keyed.program.nodes[number]
-    seconds = write(client, query.keyed.steps_of(number)[0].message, place, _most_bytes(query, number))
+    seconds = write(client, query.keyed.steps_of(number)[0].message, place, _limits(query, number))
     why_not = seconds if isinstance(seconds, str) else _why_not_worth(query, number, seconds, place.path)
     if isinstance(seconds, str) or why_not:
         _remember(_cheap, node.key)
@@ -197,12 +201,17 @@ def _written(query: Query, client: Any, number: int, place: Handover) -> Kept | 
     return NotKept(changed) if changed else query.keep_part(number, place, seconds)
 
 
-def _most_bytes(query: Query, number: int) -> int:
-    """Bytes that a part may take: more is read back more slowly than it is computed, and may fill the disk."""
+def _limits(query: Query, number: int) -> Limits:
+    """What a part may take. It may fill the disk; and by itself it may take far longer than within a query.
+
+    What is above it, such as a filter, may spare the engine most of it; as seen in queries that had it in them.
+    """
     read = sum(file.size or 0 for file in query.keyed.files_below(number))
     budget = query.catalog.collector.budget.size
-    most = max(_EXPECTED, _LARGER * read)
-    return most if budget is None else min(most, budget // 4)
+    size = max(_EXPECTED, _LARGER * read)
+    node = query.keyed.program.nodes[number]
+    seconds = math.inf if is_asked_for(node.program) else _LONGER * _took.get(node.key, _UNSEEN) + 1.0
+    return Limits(size if budget is None else min(size, budget // 4), seconds)
 
 
 def _why_not_worth(query: Query, number: int, seconds: float, folder: str) -> str:
@@ -215,13 +224,15 @@ def _why_not_worth(query: Query, number: int, seconds: float, folder: str) -> st
 
 
 def note_cost(query: Query) -> None:
-    """The query has run: what a part of it takes is no more than that."""
-    if query.part.seconds < LEAST_SECONDS:
-        for number in query.choice.computed:
-            _remember(_cheap, query.keyed.program.nodes[number].key)
+    """The query has run: what a part of it takes within such a query is no more than that."""
+    for number in query.choice.computed:
+        key = query.keyed.program.nodes[number].key
+        if query.part.seconds < LEAST_SECONDS:
+            _remember(_cheap, key)
+        _remember(_took, key, max(query.part.seconds, _took.get(key, 0.0)))
 
 
-def _remember(keys: OrderedDict[bytes, None], key: bytes) -> None:
-    keys[key] = None
+def _remember(keys: OrderedDict[bytes, float], key: bytes, seconds: float = 0.0) -> None:
+    keys[key] = seconds
     while len(keys) > _REMEMBERED:
         keys.popitem(last=False)

@@ -8,12 +8,15 @@ engine itself is asked.
 from __future__ import annotations
 
 import glob
+import math
 import os
 import threading
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, Final
 
 import grpc
@@ -38,17 +41,28 @@ def schema_by_engine(client: Any, relation: Any) -> Any:
     return client._stub.AnalyzePlan(request, metadata=client._builder.metadata()).schema.schema
 
 
-def write(client: Any, relation: Any, place: Handover, most: int = 1 << 62) -> float | str:
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """After so many bytes, or seconds, an engine that computes a part is stopped."""
+
+    size: float = math.inf
+    seconds: float = math.inf
+
+
+_UNLIMITED: Final = Limits()
+
+
+def write(client: Any, relation: Any, place: Handover, limits: Limits = _UNLIMITED) -> float | str:
     """The engine has written the rows of a relation to a place, and they can be read back; how many seconds that took.
 
-    Or why they cannot. most: bytes after which the engine is stopped. Raises grpc.RpcError if it cannot compute them.
+    Or why they cannot. Raises grpc.RpcError if it cannot compute them.
     """
     told = schema_by_engine(client, relation)
     if not told.struct.fields:
         return "it has no columns"
     begun = time.perf_counter()
-    if _execute(client, write_command(relation, told, place.path), place.path, most):
-        return "it is larger than it is worth"
+    if _is_stopped(client, write_command(relation, told, place.path), place.path, limits):
+        return "it takes more time or space than it is worth"
     seconds = time.perf_counter() - begun
     files = glob.glob(f"{glob.escape(place.path)}/*.parquet")
     if not files:
@@ -144,36 +158,44 @@ def _has_statistics(path: str) -> bool:
     )
 
 
-def _execute(client: Any, command: Any, folder: str, most: int) -> bool:
-    """A command is carried out, without what a client does for its user; whether it was stopped for what it wrote."""
-    request = client._execute_plan_request_with_metadata()
+def _is_stopped(client: Any, command: Any, folder: str, limits: Limits) -> bool:
+    """A command is carried out, without what a client does for its user; whether it was stopped before its end."""
+    request = client._execute_plan_request_with_metadata(str(uuid.uuid4()))
     request.plan.command.CopyFrom(command)
     call = client._stub.ExecutePlan(request, metadata=client._builder.metadata())
-    over, too_large = threading.Event(), threading.Event()
-    watch = threading.Thread(
-        target=_watch, args=(call, folder, most, over, too_large), name="nectar-watch", daemon=True
-    )
-    watch.start()
+    over, stopped = threading.Event(), threading.Event()
+    watched = (client, request.operation_id, folder, limits, over, stopped)
+    threading.Thread(target=_watch, args=watched, name="nectar-watch", daemon=True).start()
     try:
         for _ in call:
             pass
     except grpc.RpcError:
-        if not too_large.is_set():
+        if not stopped.is_set():
             raise
+    except BaseException:  # somebody has interrupted the program, and the engine need not go on
+        _stop(client, request.operation_id)
+        raise
     finally:
         over.set()
-        with suppress(Exception):  # after an interrupt the engine need not go on
-            call.cancel()
-    return too_large.is_set() or size_of(folder) > most
+    return stopped.is_set() or size_of(folder) > limits.size
 
 
-def _watch(call: Any, folder: str, most: int, over: threading.Event, too_large: threading.Event) -> None:
-    """Stops a call when there is more in a folder than it may write."""
-    while not over.wait(_LOOKING):
-        if size_of(folder) > most:
-            too_large.set()
-            call.cancel()
+def _watch(
+    client: Any, operation: str, folder: str, limits: Limits, over: threading.Event, stopped: threading.Event
+) -> None:
+    """Stops an operation when it takes too long, or there is more in a folder than it may write."""
+    until = time.monotonic() + limits.seconds
+    while not over.wait(min(_LOOKING, limits.seconds)):
+        if time.monotonic() > until or size_of(folder) > limits.size:
+            stopped.set()
+            _stop(client, operation)
             return
+
+
+def _stop(client: Any, operation: str) -> None:
+    """The engine does not go on: it would, if only the call were ended."""
+    with suppress(Exception):  # then it comes to its end
+        client.interrupt_operation(operation)
 
 
 def size_of(folder: str) -> int:
