@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,6 +54,7 @@ class Store:
 
     entries: dict = field(default_factory=dict)
     computed: int = 0
+    at_once: bool = False  # states are extended by what is behind them
 
     def run(self, numbers, seams=()):
         cut = Files(tuple(numbers), seams)
@@ -104,9 +106,15 @@ class Work:
             assert one.end == other.start
         return Piece(pieces[0].start, pieces[-1].end, frozenset().union(*(piece.frame for piece in pieces)), 0.1)
 
+    def extended(self, head, end):
+        if not self.store.at_once:
+            return None
+        return self.merged([Piece(head.start, head.end, self.read(head.what), 0.1), self.computed(head.end, end)])
 
-def test_a_stream_that_grows_computes_what_is_new_and_keeps_few_states():
-    store = Store()
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_a_stream_that_grows_computes_what_is_new_and_keeps_few_states(at_once):
+    store = Store(at_once=at_once)
     for length in range(2, 200):
         done = store.run(range(length))
         assert done.whole.frame == frozenset(range(length))
@@ -146,9 +154,9 @@ def test_streams_that_stand_behind_each_other_have_no_state_of_both():
     assert store.computed == 1
 
 
-@given(st.lists(st.tuples(st.integers(0, 12), st.integers(1, 12)), min_size=1, max_size=25))
-def test_any_history_gives_the_state_of_all_files(history):
-    store = Store()
+@given(st.lists(st.tuples(st.integers(0, 12), st.integers(1, 12)), min_size=1, max_size=25), st.booleans())
+def test_any_history_gives_the_state_of_all_files(history, at_once):
+    store = Store(at_once=at_once)
     for start, length in history:
         done = store.run(range(start, start + length))
         assert done is None or done.whole.frame == frozenset(range(start, start + length))
