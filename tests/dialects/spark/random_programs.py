@@ -30,6 +30,13 @@ def ranked(df, r):
     return df.withColumn("rank", F.rank().over(window)).filter(F.col("rank") <= r.randint(1, 40)).drop("rank")
 
 
+def timed(df, r):
+    """Times in the zone of a function; their hours, if there are any."""
+    if "t" not in df.columns:
+        return df.withColumn("t", F.timestamp_seconds(F.col("seconds") * 1000))
+    return df.select("page", (F.hour("t") + r.randint(0, 3)).cast("long").alias("seconds"), "t")
+
+
 STEPS = [
     lambda df, r: df.filter(F.col("seconds") > r.randrange(120)),
     lambda df, r: df.filter(f"seconds % {r.randint(2, 5)} = 0 or page = '{r.choice('abc')}'"),
@@ -48,11 +55,14 @@ STEPS = [
     joined,
     qualified,
     ranked,
+    timed,
+    timed,
 ]
 
 
 def program(spark, log, seed):
-    """The frame of a seed."""
+    """The frame of a seed. The zone of the session is none that times come in."""
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
     made = spark.read.parquet(str(log))
     begin, rest = random.Random(seed % BEGINNINGS), random.Random(seed)
     for choice, count in ((begin, begin.randint(1, 3)), (rest, rest.randint(0, 3))):

@@ -38,6 +38,19 @@ def test_what_is_cached_is_kept_by_the_first_query(spark, log, enabled, home):
     assert found == answer(query)
 
 
+def test_what_is_cached_is_read_when_it_is_asked_for_as_a_whole(spark, log, enabled):
+    frame = pages(spark, log).cache()
+    frame.count()
+    found = sorted(frame.collect())
+    assert nectar.last_run().parts[-1].outcome == "reused"
+    assert len(nectar.last_run().parts) == 1
+    enabled.settle()
+    assert enabled.catalog.index.leases() == []
+    assert [entry.kind for entry in enabled.catalog.index.entries()].count("parquet") == 1
+    nectar.disable()
+    assert found == sorted(frame.collect())
+
+
 def test_another_session_finds_what_is_cached_without_asking(spark, log, enabled, new_session, monkeypatch):
     monkeypatch.setattr(reusing, "LEAST_SECONDS", 0.0)
     pages(spark, log).persist().filter("total > 1").count()

@@ -1,21 +1,27 @@
 """Parts of plans: kept when they are asked for often, put in place of what they stand for, and nothing else changes."""
 
 import datetime
+import math
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 pytest.importorskip("pyspark.sql.connect.session", reason="Spark is not installed: make test-sail")
 pytest.importorskip("pysail", reason="Sail is not installed: make test-sail")
 
-import pyarrow
-import pyarrow.parquet
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 from tests.dialects.spark.conftest import write_day
 from tests.dialects.spark.random_programs import answer
 
 import nectar
-from nectar.dialects.spark import reusing
+from nectar.dialects.spark import persisted, reusing
+from nectar.dialects.spark.query import query_of
+from nectar.dialects.spark.servers import Engine
+from nectar.dialects.spark.writing import Limits
+from nectar.errors import StoreFailure
+from nectar.report.run import Part
 
 
 @pytest.fixture(autouse=True)
@@ -70,18 +76,6 @@ def test_a_whole_result_is_a_part_of_others(spark, log, enabled, home):
     found = answer(query)
     assert len(names_reused()) == 1
     assert found == plainly(query, home)
-
-
-def test_times_are_shown_in_the_zone_of_their_file(spark, tmp_path, enabled, home):
-    """Sail keeps a zone with times that no schema tells, and a copy of them would have that of the session."""
-    hours = [datetime.datetime(2024, 3, 10, hour, tzinfo=datetime.UTC) for hour in range(4)]
-    pyarrow.parquet.write_table(pyarrow.table({"k": [1, 2, 1, 2], "at": hours}), tmp_path / "times.parquet")
-    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
-    part = spark.read.parquet(str(tmp_path / "times.parquet")).groupBy("k").agg(F.max("at").alias("last"))
-    part.collect()
-    asked_for(enabled, part)
-    query = part.select("k", F.hour("last"), F.date_format("last", "yyyy-MM-dd HH:mm"))
-    assert answer(query) == plainly(query, home)
 
 
 def test_another_session_finds_the_part(spark, log, enabled, home, new_session):
@@ -164,6 +158,75 @@ def test_a_part_comes_from_its_own_files_and_functions(spark, log, enabled, tmp_
     lineage = enabled.catalog.index.trace_results([kept["aggregate"].key], "upstream")
     assert "other" not in str(lineage)
     assert "clicks" in str(lineage)
+
+
+@pytest.mark.parametrize("limit", ["size", "time"])
+def test_a_part_that_takes_too_much_is_stopped(spark, log, enabled, home, monkeypatch, limit):
+    if limit == "size":
+        monkeypatch.setattr(reusing, "_EXPECTED", 1000)
+        monkeypatch.setattr(reusing, "_LARGER", 0)
+    else:
+        monkeypatch.setattr(reusing, "_limits", lambda *_: Limits(seconds=0.01))
+    pairs = spark.read.parquet(str(log)).crossJoin(spark.range(10_000))
+    many = pairs.groupBy("id", "seconds").agg(F.count("*").alias("n"))
+    query = many.filter("seconds > 7").select(F.count("*").alias("n"))
+    expected = plainly(query, home)
+    for number in range(4):
+        assert answer(query.withColumn("number", F.lit(number)).drop("number"))[2] == expected[2]
+    nectar.session.current().settle()
+    catalog = nectar.session.current().catalog
+    assert all(entry.kind == "arrow" for entry in catalog.index.entries())
+    assert all(not each.staged for each in catalog.store.locations())
+    assert catalog.index.leases() == []
+
+
+def test_a_part_that_cannot_be_computed_by_itself_is_tried_once(spark, log, enabled, home, monkeypatch):
+    part = pages(spark, log)
+    tried = []
+
+    def fail(*args):
+        tried.append(args)
+        raise StoreFailure("no")
+
+    monkeypatch.setattr(reusing, "write", fail)
+    asked_for(enabled, part)
+    asked_for(enabled, part.filter("n > 1"))
+    assert len(tried) == 1
+    assert enabled.catalog.index.leases() == []
+
+
+def test_a_part_may_take_what_queries_with_it_took(spark, log, enabled):
+    part = pages(spark, log)
+    query = part.filter("n > 1")
+    query.collect()
+    found = query_of(enabled, spark.client, query._plan.to_proto(spark.client).root, frozenset(), Part(""))
+    [number] = [at for at, node in enumerate(found.keyed.program.nodes) if node.text == "aggregate"]
+    node = found.keyed.program.nodes[number]
+    took = reusing._took[node.key]
+    assert 0 < took < 60
+    assert reusing._limits(found, number) == Limits(reusing._EXPECTED, 2 * took + 1)
+    reusing._took.clear()
+    assert reusing._limits(found, number).seconds == 31
+    persisted.ask_for(node.program)
+    assert reusing._limits(found, number).seconds == math.inf
+    persisted.ask_no_more(node.program)
+
+
+def test_what_a_plan_reads_is_not_evicted(spark, log, enabled, home, monkeypatch):
+    part = pages(spark, log)
+    asked_for(enabled, part)
+    query = part.filter("total > 1")
+    expected = plainly(query, home)
+    plain_check = reusing.schema_by_engine
+
+    def evicting(*args):
+        catalog = nectar.session.current().catalog
+        catalog.discard([entry for entry in catalog.index.entries() if entry.kind == "parquet"])
+        return plain_check(*args)
+
+    monkeypatch.setattr(reusing, "schema_by_engine", evicting)
+    assert answer(query) == expected
+    assert len(names_reused()) == 1
 
 
 def test_leases_end_with_the_query(spark, log, enabled):
@@ -336,6 +399,15 @@ def test_windows_and_functions_are_parts(spark, log, enabled, home):
     assert len(names) == 1
 
 
+def test_times_are_shown_as_without_parts(spark, tmp_path, enabled, home):
+    noon = datetime.datetime(2024, 1, 1, 12, tzinfo=datetime.UTC)
+    times = pa.array([noon, noon, None], pa.timestamp("us", tz="Asia/Tokyo"))
+    pq.write_table(pa.table({"t": times, "n": [1, 2, 3]}), tmp_path / "times.parquet")
+    part = spark.read.parquet(str(tmp_path / "times.parquet")).groupBy("t").agg(F.sum("n").alias("n"))
+    names = attack(enabled, home, [part], lambda a: a.select(F.hour("t").alias("h"), F.col("t").cast("string"), "n"))
+    assert len(names) == 1
+
+
 def test_duplicate_names_and_nullability(spark, log, enabled, home):
     left, right = pages(spark, log), pages(spark, log).withColumn("one", F.lit(1))
     both = left.join(right, left.page == right.page)
@@ -358,6 +430,20 @@ def test_subqueries(spark, log, enabled, home):
         enabled, home, [part, other],
         lambda a, b: a.filter(b.filter((b.page == F.col("page").outer()) & (b.most > 100)).exists()),
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_ties_that_were_numbered_in_another_run_do_not_meet_those_of_this_one(spark, log, enabled, text):
+    number = F.row_number().over(Window.partitionBy("day").orderBy("day"))
+    if text:
+        number = F.expr("row_number() over (partition by day order by day)")
+    numbered = spark.read.parquet(str(log)).withColumn("number", number)
+    first, rest = numbered.filter("number = 1"), numbered.filter("number > 1")
+    first.collect()
+    enabled.settle()
+    keys = ["page", "seconds", "day"]
+    assert first.select(keys).union(rest.select(keys)).distinct().count() == 240
+    assert names_reused() == []
 
 
 def test_union_and_set_operations_over_parts(spark, log, enabled, home):
@@ -390,3 +476,49 @@ def test_answers_of_every_action(spark, log, enabled, home, capsys):
         assert names_reused(), found
     nectar.disable()
     assert found == [action() for action in actions]
+
+
+OVER_PARTS = {
+    "describe": lambda df: df.describe().collect(),
+    "summary": lambda df: df.summary("min", "max").collect(),
+    "crosstab": lambda df: df.crosstab("page", "n").collect(),
+    "cov": lambda df: df.stat.cov("total", "n"),
+    "corr": lambda df: df.stat.corr("total", "n"),
+    "tail": lambda df: sorted(df.tail(9)),
+    "isEmpty": lambda df: df.isEmpty(),
+    "dropDuplicates": lambda df: df.dropDuplicates(["n"]).count(),
+    "pivot": lambda df: df.groupBy("n").pivot("page").sum("total").collect(),
+    "rollup": lambda df: df.rollup("page").agg(F.sum("total")).collect(),
+    "fillna": lambda df: df.fillna(0).dropna().replace("a", "z").collect(),
+    "to": lambda df: df.to(df.schema).collect(),
+    "repartition": lambda df: df.repartition(3).coalesce(1).collect(),
+    "explode": lambda df: df.select("page", F.explode(F.array("total", "n"))).collect(),
+    "applyInPandas": lambda df: df.groupBy("page").applyInPandas(lambda f: f, df.schema).collect(),
+    "cross join": lambda df: df.crossJoin(df.select("n")).collect(),
+    "udf": lambda df: df.select(F.udf(lambda n: n + 1, "long")("total").alias("t")).collect(),
+}
+
+
+@pytest.mark.parametrize("name", OVER_PARTS)
+def test_what_is_done_over_parts(spark, log, enabled, home, name):
+    part = pages(spark, log)
+    asked_for(enabled, part)
+    run = OVER_PARTS[name]
+
+    def answered():
+        found = run(part)
+        return sorted(map(repr, found)) if isinstance(found, list) else found
+
+    under_nectar = answered()
+    reused = names_reused()
+    nectar.disable()
+    assert under_nectar == answered()
+    assert reused
+
+
+def test_servers_elsewhere_get_plans_as_they_are(spark, log, enabled, monkeypatch):
+    part = pages(spark, log)
+    asked_for(enabled, part)
+    monkeypatch.setattr(Engine, "is_embedded", False)
+    part.filter("total > 2").collect()
+    assert names_reused() == []

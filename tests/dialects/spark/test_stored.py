@@ -4,6 +4,8 @@ import datetime
 import json
 from decimal import Decimal
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 pytest.importorskip("pyspark.sql.connect.session", reason="Spark is not installed: make test-sail")
@@ -17,8 +19,8 @@ from pyspark.sql.connect.plan import LogicalPlan
 import nectar
 from nectar.catalog.service import Kept
 from nectar.dialects.spark import stored
-from nectar.dialects.spark.stored import MOST_SENT, relation_of
-from nectar.dialects.spark.writing import is_same_schema, schema_by_engine, write
+from nectar.dialects.spark.stored import relation_of
+from nectar.dialects.spark.writing import is_same_schema, schema_by_engine, types_by_engine, write
 
 KEY = bytes(range(32))
 SCHEMA = T.StructType(
@@ -123,7 +125,9 @@ def same(spark, enabled, frame, entry):
 
 
 @pytest.mark.parametrize("way", [written, recorded])
-def test_every_type_comes_back(spark, enabled, way):
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+def test_every_type_comes_back(spark, enabled, way, zone):
+    spark.conf.set("spark.sql.session.timeZone", zone)
     frame = spark.createDataFrame(ROWS, SCHEMA)
     entry = way(spark, frame) if way is written else way(spark, frame, enabled)
     assert not isinstance(entry, str), entry
@@ -169,9 +173,10 @@ def test_a_result_without_columns_is_refused(spark, enabled):
     assert written(spark, spark.range(5).select()) == "it has no columns"
 
 
-def test_many_rows_are_read_where_they_lie(spark, enabled):
+def test_many_rows_are_read_where_they_lie(spark, enabled, monkeypatch):
+    monkeypatch.setattr(stored, "MOST_SENT", 1 << 18)
     nan = float("nan")
-    frame = spark.range(MOST_SENT // 8 + 1000).select(
+    frame = spark.range(20_000).select(
         "id", F.when(F.col("id") % 2 == 0, F.lit(nan)).otherwise(F.lit(1.0)).alias("x.y"),
         F.lit("a").alias("n", metadata={"unit": "s"}), F.array("id").alias("l"),
     )  # fmt: skip
@@ -185,6 +190,7 @@ def test_many_rows_are_read_where_they_lie(spark, enabled):
 def test_many_rows_of_every_type_are_read_where_they_lie(spark, enabled, monkeypatch):
     monkeypatch.setattr(stored, "_FEW", 0)
     monkeypatch.setattr(enabled.catalog, "_inline", 0)
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
     frame = spark.createDataFrame(ROWS, SCHEMA)
     entry = recorded(spark, frame, enabled)
     with enabled.catalog.open(entry) as result:
@@ -192,8 +198,9 @@ def test_many_rows_of_every_type_are_read_where_they_lie(spark, enabled, monkeyp
     assert same(spark, enabled, frame, entry)
 
 
-def test_many_rows_with_two_columns_of_one_name_are_not_read(spark, enabled):
-    frame = spark.range(MOST_SENT // 8 + 1000).select("id", F.col("id").alias("ID"))
+def test_many_rows_with_two_columns_of_one_name_are_not_read(spark, enabled, monkeypatch):
+    monkeypatch.setattr(stored, "MOST_SENT", 1 << 18)
+    frame = spark.range(20_000).select("id", F.col("id").alias("ID"))
     entry = recorded(spark, frame, enabled)
     with enabled.catalog.open(entry) as result:
         assert "too many" in relation_of(result)
@@ -204,3 +211,53 @@ def test_what_an_engine_wrote_may_be_narrower_than_it_said(spark, enabled):
     entry = written(spark, frame)
     assert not isinstance(entry, str), entry
     assert same(spark, enabled, frame, entry)
+
+
+@pytest.mark.parametrize("way", [written, recorded])
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+def test_times_are_shown_in_the_zone_of_their_file(spark, enabled, tmp_path, way, zone):
+    """Sail shows times of a file in the zone that the file says, and those it is told of in that of the session."""
+    noon = datetime.datetime(2024, 1, 1, 12, tzinfo=datetime.UTC)
+    columns = {
+        "tokyo": pa.array([noon], pa.timestamp("us", tz="Asia/Tokyo")),
+        "list": pa.array([[noon]], pa.list_(pa.timestamp("us", tz="Asia/Tokyo"))),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "times.parquet")
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    frame = spark.read.parquet(str(tmp_path / "times.parquet"))
+    entry = way(spark, frame) if way is written else way(spark, frame, enabled)
+    assert not isinstance(entry, str), entry
+    assert same(spark, enabled, frame, entry)
+    shown = [F.hour("tokyo"), F.col("tokyo").cast("string"), F.hour(F.col("list")[0])]
+    read = frame_of(spark, relation_for(enabled, entry))
+    assert read.select(shown).collect() == frame.select(shown).collect()
+    assert read.select(shown).collect()[0][0] == 21
+
+
+def test_times_of_two_zones_whose_nullability_is_lost_are_refused(spark, enabled, tmp_path):
+    noon = datetime.datetime(2024, 1, 1, 12, tzinfo=datetime.UTC)
+    pq.write_table(pa.table({"t": pa.array([noon], pa.timestamp("us", tz="Asia/Tokyo"))}), tmp_path / "times.parquet")
+    frame = spark.read.parquet(str(tmp_path / "times.parquet")).select("t", (F.lit(1) * 2).alias("n"))
+    entry = written(spark, frame)
+    assert entry == "its columns would not come back as they were" or same(spark, enabled, frame, entry)
+
+
+def test_an_empty_table_that_passed_the_client(spark, enabled):
+    frame = spark.createDataFrame(ROWS, SCHEMA).filter("long > 100")
+    entry = recorded(spark, frame, enabled)
+    assert same(spark, enabled, frame, entry) == []
+
+
+@pytest.mark.parametrize("kind", ["uint8", "uint16", "uint32", "large_string", "string_view", "timestamp[s]"])
+def test_types_of_the_engine_that_a_schema_does_not_tell(spark, enabled, tmp_path, kind):
+    """Sail counts without signs where a file does, and says that it has signs."""
+    made = pa.array([1, 200, None], pa.int64()).cast(pa.type_for_alias(kind))
+    pq.write_table(pa.table({"x": made}), tmp_path / "types.parquet")
+    frame = spark.read.parquet(str(tmp_path / "types.parquet"))
+    entry = written(spark, frame)
+    assert not isinstance(entry, str), entry
+    relation = relation_for(enabled, entry)
+    nectar.disable()
+    assert types_by_engine(spark.client, relation) == types_by_engine(spark.client, relation_from(spark, frame))
+    shown = F.concat("x", F.lit("!"))
+    assert rows(frame_of(spark, relation).select(shown)) == rows(frame.select(shown))

@@ -8,7 +8,7 @@ above it so.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from nectar.dialects.spark.function_names import ANY_NAME
@@ -161,6 +161,7 @@ class _Keying:
         below_refused = sorted((node.refusal for node in nodes if node.refusal), key=lambda reason: reason == _UNSEEN)
         refusal = self._refusal(step) or next(iter(below_refused), "")
         order = RELATIONS.get(step.kind, ROW_WISE)
+        order = replace(order, arbitrary=True) if step.windows or step.layout else order
         return Node(step.kind, below, program, tuple(dict.fromkeys((best, last))), order, refusal, step.breaks)
 
     def _refusal(self, step: Step) -> str:

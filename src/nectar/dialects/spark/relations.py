@@ -48,7 +48,8 @@ class Step:
     result is not reused. calls: functions of the engine it names. functions: Python functions in it. message: the
     relation itself. size: how many relations it consists of; they are the steps right before it, and itself.
     references: steps that it names by their plan ids. dotted: it may name columns by more than their names. layout: it
-    may see how the engine cuts its input. breaks: what is above it could not be done below it.
+    may see how the engine cuts its input. breaks: what is above it could not be done below it. windows: it has window
+    functions, which number ties in any order.
     """
 
     kind: str
@@ -64,6 +65,7 @@ class Step:
     dotted: bool = False
     layout: bool = False
     breaks: bool = False
+    windows: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +146,7 @@ def _step(at: int, found: list[_Found], places: dict[int, list[int]], last: int)
         tuple(dict.fromkeys(one.refusals)), frozenset(one.calls), tuple(one.functions), one.message, one.end - at,
         tuple(dict.fromkeys(references)), one.dotted, one.layout,
         (one.kind in kinds.BREAKERS and not _multiplies(one)) or one.windows or bool(one.functions),
+        one.windows,
     )  # fmt: skip
 
 
@@ -297,6 +300,7 @@ class _Reader:
         self._found.windows = True
 
     def _check_expression_string(self, expression: Any) -> None:
+        self._found.windows = self._found.windows or "over" in expression.expression.lower()
         read = calls_in(expression.expression)
         if isinstance(read, str):
             self._refuse(read)

@@ -92,7 +92,8 @@ def _with_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(batch.columns, schema=schema)
 
 
-def _empty(schema: pa.Schema) -> pa.RecordBatch:
+def empty(schema: pa.Schema) -> pa.RecordBatch:
+    """No rows of a schema."""
     return pa.RecordBatch.from_arrays([pa.array([], each.type) for each in schema], schema=schema)
 
 
@@ -139,7 +140,7 @@ def responses(table: pa.Table, request: Any, server_session: str) -> Iterator[An
     schema = without_schema(table).schema
     yield _response(request, server_session, schema=schema_of(table))
     batches = [_with_schema(batch, schema) for batch in table.to_batches() if batch.num_rows]
-    for batch in batches or [_empty(schema)]:
+    for batch in batches or [empty(schema)]:
         data = base_pb2.ExecutePlanResponse.ArrowBatch(row_count=batch.num_rows, data=_stream(batch))
         yield _response(request, server_session, arrow_batch=data)
     yield _response(request, server_session, result_complete=base_pb2.ExecutePlanResponse.ResultComplete())

@@ -7,12 +7,11 @@ it cannot be made, or the engine does not take it, the query runs as it was give
 from __future__ import annotations
 
 import logging
-import os
+import math
 from collections import OrderedDict
 from typing import Any, Final
 
 import grpc
-from pyspark.sql.connect.proto import types_pb2
 
 from nectar.catalog.handover import Handover
 from nectar.catalog.service import Kept, NotKept
@@ -20,8 +19,8 @@ from nectar.dialects.spark.kinds import PRINTING
 from nectar.dialects.spark.persisted import is_asked_for
 from nectar.dialects.spark.query import Query
 from nectar.dialects.spark.results import is_whole
-from nectar.dialects.spark.stored import SCHEMA, relation_of, told_of, why_not_a_part
-from nectar.dialects.spark.writing import schema_by_engine, write
+from nectar.dialects.spark.stored import relation_of
+from nectar.dialects.spark.writing import Limits, schema_by_engine, size_of, write
 from nectar.errors import NectarError
 from nectar.model.entry import Entry
 from nectar.rewrite.choose import choose
@@ -31,11 +30,15 @@ from nectar.store.read import Result
 _log: Final = logging.getLogger("nectar.spark")
 _LEASED: Final = 6 * 3600.0  # seconds that files of a plan are not deleted, unless it ends before
 _EXPECTED: Final = 64 << 20  # bytes, at most, for which room is made before an engine writes nobody knows how many
+_LARGER: Final = 4  # times what it is read from
+_LONGER: Final = 2  # times a query that has it in it: so long may a part take by itself
+_UNSEEN: Final = 15.0  # seconds that such a query is thought to take, if this process has seen none
 LEAST_SECONDS: Final = 0.05  # what takes less is not worth a file and a plan of its own
 _REMEMBERED: Final = 4096
 
-_cheap: Final[OrderedDict[bytes, None]] = OrderedDict()  # keys of parts that are not worth keeping
-_failed: Final[OrderedDict[bytes, None]] = OrderedDict()  # keys of queries that the engine did not take over parts
+_cheap: Final[OrderedDict[bytes, float]] = OrderedDict()  # keys of parts that are not worth keeping
+_failed: Final[OrderedDict[bytes, float]] = OrderedDict()  # keys of queries that the engine did not take over parts
+_took: Final[OrderedDict[bytes, float]] = OrderedDict()  # the most seconds that queries with a part took, by its key
 
 
 def look_up(query: Query) -> None:
@@ -63,6 +66,8 @@ def look_up(query: Query) -> None:
 
 def _parts(query: Query) -> list[int]:
     """Nodes that may be looked up besides the root. Files are read where they lie, unless somebody wants a copy."""
+    if not query.engine.is_embedded:
+        return []
     program = query.keyed.program
     allowed = reusable(program)
     return [
@@ -81,20 +86,19 @@ def _is_opened(query: Query, number: int, entry: Entry) -> bool:
     """Whether the result of a node is at hand now: the whole of the query as a table, a part as a relation."""
     if number in query.known or query.answer is not None:
         return True
-    is_root = number == query.keyed.program.root
-    if entry.location and not is_root:
+    is_answer = number == query.keyed.program.root and entry.kind == "arrow"
+    if entry.location and not is_answer:  # the engine reads its files, some time from now
         query.leases += query.catalog.lease([entry], _LEASED)
     try:
         opened = query.catalog.open(entry)
         if not isinstance(opened, Result):
             return False
         with opened:
-            if is_root and opened.kind == "arrow":
+            if is_answer:
                 table = opened.to_arrow()
                 query.answer = table if is_whole(table) else None
                 return query.answer is not None
-            why_not = "" if is_root or opened.kind == "object" else why_not_a_part(told_of(opened))
-            relation = why_not or relation_of(opened, reads_arrow=query.engine.reads_arrow)
+            relation = relation_of(opened, reads_arrow=query.engine.is_embedded)
     except NectarError as failure:
         _log.info("%s is computed again: %s", entry.about, failure)
         return False
@@ -175,6 +179,7 @@ def _compute(query: Query, client: Any, number: int) -> None:
         with place:
             kept = _written(query, client, number, place)
     except (grpc.RpcError, NectarError) as error:
+        _remember(_cheap, node.key)  # it would fail again
         kept = NotKept(str(error))
     if isinstance(kept, NotKept):
         _log.info("%s is not kept: %s", node.text, kept.reason)
@@ -185,14 +190,26 @@ def _compute(query: Query, client: Any, number: int) -> None:
 def _written(query: Query, client: Any, number: int, place: Handover) -> Kept | NotKept:
     """A part that the engine has written is kept, if it comes back as it was, is worth it, and nothing changed."""
     node = query.keyed.program.nodes[number]
-    seconds = write(client, query.keyed.steps_of(number)[0].message, place)
+    seconds = write(client, query.keyed.steps_of(number)[0].message, place, _limits(query, number))
     why_not = seconds if isinstance(seconds, str) else _why_not_worth(query, number, seconds, place.path)
-    why_not = why_not or why_not_a_part(types_pb2.DataType.FromString(place.beside[SCHEMA]))
     if isinstance(seconds, str) or why_not:
         _remember(_cheap, node.key)
         return NotKept(why_not)
     changed = "; ".join(query.keyed.what_changed(query.session.inputs))
     return NotKept(changed) if changed else query.keep_part(number, place, seconds)
+
+
+def _limits(query: Query, number: int) -> Limits:
+    """What a part may take. It may fill the disk; and by itself it may take far longer than within a query.
+
+    What is above it, such as a filter, may spare the engine most of it; as seen in queries that had it in them.
+    """
+    read = sum(file.size or 0 for file in query.keyed.files_below(number))
+    budget = query.catalog.collector.budget.size
+    size = max(_EXPECTED, _LARGER * read)
+    node = query.keyed.program.nodes[number]
+    seconds = math.inf if is_asked_for(node.program) else _LONGER * _took.get(node.key, _UNSEEN) + 1.0
+    return Limits(size if budget is None else min(size, budget // 4), seconds)
 
 
 def _why_not_worth(query: Query, number: int, seconds: float, folder: str) -> str:
@@ -201,17 +218,19 @@ def _why_not_worth(query: Query, number: int, seconds: float, folder: str) -> st
         return ""
     if seconds < LEAST_SECONDS:
         return "it took too little time to be worth a file"
-    return query.catalog.worth_keeping(seconds, sum(each.stat().st_size for each in os.scandir(folder)))
+    return query.catalog.worth_keeping(seconds, size_of(folder))
 
 
 def note_cost(query: Query) -> None:
-    """The query has run: what a part of it takes is no more than that."""
-    if query.part.seconds < LEAST_SECONDS:
-        for number in query.choice.computed:
-            _remember(_cheap, query.keyed.program.nodes[number].key)
+    """The query has run: what a part of it takes within such a query is no more than that."""
+    for number in query.choice.computed:
+        key = query.keyed.program.nodes[number].key
+        if query.part.seconds < LEAST_SECONDS:
+            _remember(_cheap, key)
+        _remember(_took, key, max(query.part.seconds, _took.get(key, 0.0)))
 
 
-def _remember(keys: OrderedDict[bytes, None], key: bytes) -> None:
-    keys[key] = None
+def _remember(keys: OrderedDict[bytes, float], key: bytes, seconds: float = 0.0) -> None:
+    keys[key] = seconds
     while len(keys) > _REMEMBERED:
         keys.popitem(last=False)

@@ -22,8 +22,8 @@ class Engine:
     description: tuple[str, ...]
 
     @property
-    def reads_arrow(self) -> bool:
-        """Whether it reads Arrow files."""
+    def is_embedded(self) -> bool:
+        """Whether it sees files as this process does, now, and writes them where this process reads."""
         return self.description[0] == "sail"
 
 

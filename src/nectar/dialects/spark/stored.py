@@ -16,11 +16,12 @@ from pyspark.sql.connect.proto import commands_pb2, expressions_pb2, relations_p
 from pyspark.sql.connect.types import proto_schema_to_pyspark_data_type
 from pyspark.sql.types import StructType
 
-from nectar.dialects.spark.results import is_whole, schema_of, without_schema
+from nectar.dialects.spark.results import empty, is_whole, schema_of, without_schema
 from nectar.quantities import show_size
 from nectar.store.read import Result
 
 SCHEMA: Final = "spark.schema"  # the part of a result in Parquet files that holds what the engine said of its columns
+AS_TOLD: Final = "spark.as-told"  # the part that says whether these files have to be read with that schema
 MOST_SENT: Final = 4 << 20  # bytes of rows that a plan holds: sending them takes a hundredth of a second for each
 _FEW: Final = 1 << 18  # bytes that are sent sooner than read from a file
 # Sail takes a column whose smallest value is its largest for a constant, and files do not count NaN among their values.
@@ -40,28 +41,13 @@ def relation_of(result: Result, plan_id: int | None = None, *, reads_arrow: bool
         return "it is no table"
     if result.kind == "parquet":
         told = types_pb2.DataType.FromString(bytes(result.part(SCHEMA)))
-        return read_relation(result.table_paths, told, plan_id)
+        return read_relation(result.table_paths, told, plan_id, as_told=bool(result.part(AS_TOLD)))
     table = result.to_arrow()
     if reads_arrow and table.nbytes > _FEW and result.table_paths:
         relation = _arrow_relation(table, result.table_paths, plan_id)
         if not isinstance(relation, str):
             return relation
     return local_relation(table, plan_id)
-
-
-def why_not_a_part(told: Any) -> str:
-    """Why a result with this schema cannot take the place of a relation; empty if it can.
-
-    Sail shows times in the zone of the file or of the function they come from, and from a copy in that of the session.
-    """
-    return "its times may come back in another zone" if "timestamp" in _kinds_in(told) else ""
-
-
-def told_of(result: Result) -> Any:
-    """What the engine said of the columns of a result, which is a table."""
-    if result.kind == "parquet":
-        return types_pb2.DataType.FromString(bytes(result.part(SCHEMA)))
-    return schema_of(result.to_arrow())
 
 
 def local_relation(table: pa.Table, plan_id: int | None = None) -> Any | str:
@@ -71,8 +57,8 @@ def local_relation(table: pa.Table, plan_id: int | None = None) -> Any | str:
         return why_not
     if table.nbytes > MOST_SENT:
         return f"its {show_size(table.nbytes)} are too many to be sent with a plan"
-    schema = proto_schema_to_pyspark_data_type(schema_of(table)).json()
-    local = relations_pb2.LocalRelation(data=_stream(without_schema(table)), schema=schema)
+    # Without a schema of its own: what Sail is told of times in another zone is taken for those of the session.
+    local = relations_pb2.LocalRelation(data=_stream(without_schema(table)))
     return _with_plan_id(relations_pb2.Relation(local_relation=local), plan_id)
 
 
@@ -83,8 +69,7 @@ def _arrow_relation(table: pa.Table, paths: Sequence[str], plan_id: int | None) 
         return why_not
     if len({name.casefold() for name in table.column_names}) < table.num_columns:
         return "it has two columns of one name"
-    schema = proto_schema_to_pyspark_data_type(schema_of(table)).json()
-    source = relations_pb2.Read.DataSource(format="arrow", paths=paths, schema=schema)
+    source = relations_pb2.Read.DataSource(format="arrow", paths=paths)
     return _with_plan_id(relations_pb2.Relation(read=relations_pb2.Read(data_source=source)), plan_id)
 
 
@@ -102,11 +87,15 @@ def files_relation(paths: Sequence[str]) -> Any:
     return relations_pb2.Relation(read=relations_pb2.Read(data_source=source))
 
 
-def read_relation(paths: Sequence[str], told: Any, plan_id: int | None = None) -> Any:
-    """A relation that reads Parquet files whose columns were written by `writable`; told: the schema it has to have."""
+def read_relation(paths: Sequence[str], told: Any, plan_id: int | None = None, *, as_told: bool = True) -> Any:
+    """A relation that reads Parquet files whose columns were written by `writable`; told: the schema it has to have.
+
+    as_told: files are read with that schema. What an engine wrote may be narrower than what it said: of what it has
+    seen it knows that there is no null. But what it is told of times is taken for times of the session's zone.
+    """
     read = files_relation(paths)
-    # What an engine wrote may be narrower than what it said: of what it has seen it knows that there is no null.
-    read.read.data_source.schema = _schema_of_files(told)
+    if as_told:
+        read.read.data_source.schema = _schema_of_files(told)
     columns = [_column(number, field) for number, field in enumerate(told.struct.fields)]
     made = relations_pb2.Relation(project=relations_pb2.Project(input=read, expressions=columns))
     return _with_plan_id(made, plan_id)
@@ -159,7 +148,8 @@ def _with_plan_id(relation: Any, plan_id: int | None) -> Any:
 def _stream(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
+        for batch in table.to_batches() or [empty(table.schema)]:
+            writer.write_batch(batch)
     return bytes(sink.getvalue())
 
 

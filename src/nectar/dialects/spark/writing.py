@@ -8,17 +8,29 @@ engine itself is asked.
 from __future__ import annotations
 
 import glob
+import math
+import os
+import threading
 import time
-from contextlib import suppress
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, Final
 
+import grpc
+import pyarrow as pa
+import pyarrow.ipc
 import pyarrow.parquet
 from pyspark.sql.connect.types import proto_schema_to_pyspark_data_type
 
 from nectar.catalog.handover import Handover
-from nectar.dialects.spark.stored import SCHEMA, files_relation, read_relation, write_command
+from nectar.dialects.spark.stored import AS_TOLD, SCHEMA, files_relation, read_relation, write_command
 
 _NOT_OF_TYPES: Final = frozenset({"nullable", "containsNull", "valueContainsNull", "metadata"})
+_own: Final[ContextVar[bool]] = ContextVar("nectar_own_request", default=False)
+_LOOKING: Final = 0.1  # seconds between two looks at what an engine has written
 _MAY_BE_NAN: Final = frozenset({"FLOAT", "DOUBLE", "FIXED_LEN_BYTE_ARRAY"})
 
 
@@ -29,16 +41,28 @@ def schema_by_engine(client: Any, relation: Any) -> Any:
     return client._stub.AnalyzePlan(request, metadata=client._builder.metadata()).schema.schema
 
 
-def write(client: Any, relation: Any, place: Handover) -> float | str:
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """After so many bytes, or seconds, an engine that computes a part is stopped."""
+
+    size: float = math.inf
+    seconds: float = math.inf
+
+
+_UNLIMITED: Final = Limits()
+
+
+def write(client: Any, relation: Any, place: Handover, limits: Limits = _UNLIMITED) -> float | str:
     """The engine has written the rows of a relation to a place, and they can be read back; how many seconds that took.
 
-    Or why they cannot. Raises grpc.RpcError if the engine could not compute them.
+    Or why they cannot. Raises grpc.RpcError if it cannot compute them.
     """
     told = schema_by_engine(client, relation)
     if not told.struct.fields:
         return "it has no columns"
     begun = time.perf_counter()
-    _execute(client, write_command(relation, told, place.path))
+    if _is_stopped(client, write_command(relation, told, place.path), place.path, limits):
+        return "it takes more time or space than it is worth"
     seconds = time.perf_counter() - begun
     files = glob.glob(f"{glob.escape(place.path)}/*.parquet")
     if not files:
@@ -47,10 +71,62 @@ def write(client: Any, relation: Any, place: Handover) -> float | str:
         return "the engine could take its columns for constants"
     if not is_same_schema(schema_by_engine(client, files_relation(files)), told, of_types=True):
         return "its columns would not come back with their types"
-    if not is_same_schema(schema_by_engine(client, read_relation(files, told)), told):
-        return "its columns would not come back as they were"
-    place.beside[SCHEMA] = told.SerializeToString(deterministic=True)
-    return seconds
+    types = types_by_engine(client, relation)
+    for as_told in (True, False):
+        if _is_the_same(client, read_relation(files, told, as_told=as_told), told, types):
+            place.beside[SCHEMA] = told.SerializeToString(deterministic=True)
+            place.beside[AS_TOLD] = b"yes" if as_told else b""
+            return seconds
+    return "its columns would not come back as they were"
+
+
+def _is_the_same(client: Any, read: Any, told: Any, types: list[Any]) -> bool:
+    """Whether the engine reads a relation with this schema, and with these types of its own."""
+    try:
+        return is_same_schema(schema_by_engine(client, read), told) and types_by_engine(client, read) == types
+    except grpc.RpcError:  # it does not read these files in this way
+        return False
+
+
+def types_by_engine(client: Any, relation: Any) -> list[Any]:
+    """The types of columns as the engine has them, by the answer to a query for no rows.
+
+    They say more than a schema: Sail shows times in the zone that their file says, and counts without signs.
+    """
+    request = client._execute_plan_request_with_metadata()
+    request.plan.root.limit.limit = 0
+    request.plan.root.limit.input.CopyFrom(relation)
+    schemas = []
+    with of_our_own():
+        for response in client._stub.ExecutePlan(request, metadata=client._builder.metadata()):
+            if response.HasField("arrow_batch"):
+                with pyarrow.ipc.open_stream(response.arrow_batch.data) as stream:
+                    schemas.append(stream.schema)
+    return [_without_nulls(field.type) for field in schemas[0]]
+
+
+def _without_nulls(kind: pa.DataType) -> Any:
+    """A type without what it says of nulls."""
+    inner = [kind.field(at) for at in range(kind.num_fields)]
+    if not inner:
+        return str(kind)
+    names = [each.name for each in inner] if pa.types.is_struct(kind) else []
+    return kind.id, names, [_without_nulls(each.type) for each in inner]
+
+
+@contextmanager
+def of_our_own() -> Iterator[None]:
+    """Requests that are made within are no program's: nothing is looked up or kept for them."""
+    token = _own.set(True)
+    try:
+        yield
+    finally:
+        _own.reset(token)
+
+
+def is_our_own() -> bool:
+    """Whether the request that is being made is no program's."""
+    return _own.get()
 
 
 def is_same_schema(one: Any, other: Any, *, of_types: bool = False) -> bool:
@@ -82,14 +158,51 @@ def _has_statistics(path: str) -> bool:
     )
 
 
-def _execute(client: Any, command: Any) -> None:
-    """A command is carried out, without what a client does for its user."""
-    request = client._execute_plan_request_with_metadata()
+def _is_stopped(client: Any, command: Any, folder: str, limits: Limits) -> bool:
+    """A command is carried out, without what a client does for its user; whether it was stopped before its end."""
+    request = client._execute_plan_request_with_metadata(str(uuid.uuid4()))
     request.plan.command.CopyFrom(command)
     call = client._stub.ExecutePlan(request, metadata=client._builder.metadata())
+    over, stopped = threading.Event(), threading.Event()
+    watched = (client, request.operation_id, folder, limits, over, stopped)
+    threading.Thread(target=_watch, args=watched, name="nectar-watch", daemon=True).start()
     try:
         for _ in call:
             pass
+    except grpc.RpcError:
+        if not stopped.is_set():
+            raise
+    except BaseException:  # somebody has interrupted the program, and the engine need not go on
+        _stop(client, request.operation_id)
+        raise
     finally:
-        with suppress(Exception):  # after an interrupt the engine need not go on
-            call.cancel()
+        over.set()
+    return stopped.is_set() or size_of(folder) > limits.size
+
+
+def _watch(
+    client: Any, operation: str, folder: str, limits: Limits, over: threading.Event, stopped: threading.Event
+) -> None:
+    """Stops an operation when it takes too long, or there is more in a folder than it may write."""
+    until = time.monotonic() + limits.seconds
+    while not over.wait(min(_LOOKING, limits.seconds)):
+        if time.monotonic() > until or size_of(folder) > limits.size:
+            stopped.set()
+            _stop(client, operation)
+            return
+
+
+def _stop(client: Any, operation: str) -> None:
+    """The engine does not go on: it would, if only the call were ended."""
+    with suppress(Exception):  # then it comes to its end
+        client.interrupt_operation(operation)
+
+
+def size_of(folder: str) -> int:
+    """Bytes of all files below a folder, as far as they can be seen just now."""
+    size = 0
+    for path, _, names in os.walk(folder):
+        for name in names:
+            with suppress(OSError):  # renamed meanwhile
+                size += os.stat(os.path.join(path, name)).st_size
+    return size

@@ -44,6 +44,9 @@ def grow(query: Query, server: Server) -> pa.Table | None:
     """The result of a query, put together from what is known of parts of its files; None if it has to run as it is."""
     if query.keyed.root.refusal:  # should the rest of it fail, it may not run twice
         return None
+    # Another one may not see links that are made here, and Spark reads files that it has listed before.
+    if not query.engine.is_embedded:
+        return None
     if query.keyed.taken & KNOWN:  # an engine may take a function of the user's for its own
         return None
     # A part may be asked for by many queries over the same files; the whole is not asked for again unless they changed.
