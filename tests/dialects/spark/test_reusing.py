@@ -10,8 +10,6 @@ import pytest
 pytest.importorskip("pyspark.sql.connect.session", reason="Spark is not installed: make test-sail")
 pytest.importorskip("pysail", reason="Sail is not installed: make test-sail")
 
-import pyarrow
-import pyarrow.parquet
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 from tests.dialects.spark.conftest import write_day
@@ -78,18 +76,6 @@ def test_a_whole_result_is_a_part_of_others(spark, log, enabled, home):
     found = answer(query)
     assert len(names_reused()) == 1
     assert found == plainly(query, home)
-
-
-def test_times_are_shown_in_the_zone_of_their_file(spark, tmp_path, enabled, home):
-    """Sail keeps a zone with times that no schema tells, and a copy of them would have that of the session."""
-    hours = [datetime.datetime(2024, 3, 10, hour, tzinfo=datetime.UTC) for hour in range(4)]
-    pyarrow.parquet.write_table(pyarrow.table({"k": [1, 2, 1, 2], "at": hours}), tmp_path / "times.parquet")
-    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
-    part = spark.read.parquet(str(tmp_path / "times.parquet")).groupBy("k").agg(F.max("at").alias("last"))
-    part.collect()
-    asked_for(enabled, part)
-    query = part.select("k", F.hour("last"), F.date_format("last", "yyyy-MM-dd HH:mm"))
-    assert answer(query) == plainly(query, home)
 
 
 def test_another_session_finds_the_part(spark, log, enabled, home, new_session):

@@ -8,7 +8,7 @@ import pytest
 
 import nectar
 
-OWN = "rows.parquet"  # a file in which Nectar hands rows to the engine
+OWN = "rows.arrow"  # a file in which Nectar hands rows to the engine
 
 
 @pytest.fixture

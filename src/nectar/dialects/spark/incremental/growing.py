@@ -41,9 +41,10 @@ LEAST_SECONDS = 0.05  # what takes less is computed as it is: a part takes a pla
 
 def grow(query: Query, server: Server) -> pa.Table | None:
     """The result of a query, put together from what is known of parts of its files; None if it has to run as it is."""
-    if query.engine.elsewhere is not None:  # it may remember lists of files
-        return None
     if query.keyed.root.refusal:  # should the rest of it fail, it may not run twice
+        return None
+    # Another one may not see links that are made here, and Spark reads files that it has listed before.
+    if not query.engine.is_embedded:
         return None
     if query.scope.instead:  # an engine may take a function of the user's for its own
         return None

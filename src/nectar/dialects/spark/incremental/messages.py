@@ -75,6 +75,12 @@ def limited(below: Any, rows: int) -> Any:
     return Relation(limit=relations_pb2.Limit(input=below, limit=rows))
 
 
+def arrow_file(path: str) -> Any:
+    """The rows of an Arrow file, which Sail reads with the very types it has."""
+    source = relations_pb2.Read.DataSource(format="arrow", paths=[path])
+    return Relation(read=relations_pb2.Read(data_source=source))
+
+
 def bare(message: Any) -> bytes:
     """What an expression says, as bytes; where in the program it stands is left out."""
     plain = type(message)()

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.parquet
+import pyarrow.ipc
 from pyspark.sql.connect.types import proto_schema_to_pyspark_data_type
 from pyspark.sql.types import StructType
 
-from nectar.dialects.spark.incremental.messages import renamed
+from nectar.dialects.spark.incremental.messages import arrow_file, renamed
 from nectar.dialects.spark.incremental.server import NotPutTogether, Server
 from nectar.dialects.spark.incremental.streams import Folders
 from nectar.dialects.spark.results import schema_of, with_told_schema, without_schema
-from nectar.dialects.spark.stored import MOST_SENT, files_relation, local_relation
+from nectar.dialects.spark.stored import MOST_SENT, local_relation
+
+_ZONE: Final = re.compile(r"tz=[^\],]*")
 
 
 def type_of(table: pa.Table) -> StructType:
@@ -37,7 +40,12 @@ def _without_empty_metadata(part: Any) -> Any:
 
 def has_zones(table: pa.Table) -> bool:
     """Whether a table has times of a zone: which one is no part of a schema of Spark, and Sail shows times in it."""
-    return any("tz=" in str(kind) for kind in table.schema.types)
+    return any(_zones(table))
+
+
+def _zones(table: pa.Table) -> list[list[str]]:
+    """For each column the zones of the times in it."""
+    return [_ZONE.findall(str(kind)) for kind in table.schema.types]
 
 
 def as_relation(table: pa.Table, server: Server, folders: Folders) -> Any:
@@ -46,11 +54,12 @@ def as_relation(table: pa.Table, server: Server, folders: Folders) -> Any:
     Raises NotPutTogether if they would not come back as they are.
     """
     if table.nbytes > MOST_SENT or has_zones(table):
-        path = folders.new() / "rows.parquet"
+        path = folders.new() / "rows.arrow"
         numbered = without_schema(table).rename_columns([f"c{at}" for at in range(table.num_columns)])
-        pyarrow.parquet.write_table(numbered, path, write_statistics=False)
-        relation = renamed(files_relation([str(path)]), table.column_names)
-        if server.empty(relation).schema.types != table.schema.types:
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, numbered.schema) as writer:
+            writer.write_table(numbered)
+        relation = renamed(arrow_file(str(path)), table.column_names)
+        if has_zones(table) and _zones(server.empty(relation)) != _zones(table):
             raise NotPutTogether("times would come back in another zone")
         return relation
     relation = local_relation(table)
