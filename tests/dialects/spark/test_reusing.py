@@ -18,6 +18,7 @@ from tests.dialects.spark.random_programs import answer
 import nectar
 from nectar.dialects.spark import persisted, reusing
 from nectar.dialects.spark.query import query_of
+from nectar.dialects.spark.scope import Scope
 from nectar.dialects.spark.servers import Engine
 from nectar.dialects.spark.writing import Limits
 from nectar.errors import StoreFailure
@@ -199,7 +200,7 @@ def test_a_part_may_take_what_queries_with_it_took(spark, log, enabled):
     part = pages(spark, log)
     query = part.filter("n > 1")
     query.collect()
-    found = query_of(enabled, spark.client, query._plan.to_proto(spark.client).root, frozenset(), Part(""))
+    found = query_of(enabled, spark.client, query._plan.to_proto(spark.client).root, Scope(), Part(""))
     [number] = [at for at, node in enumerate(found.keyed.program.nodes) if node.text == "aggregate"]
     node = found.keyed.program.nodes[number]
     took = reusing._took[node.key]
