@@ -93,7 +93,8 @@ class Keyed:
 
     def apart(self) -> frozenset[int]:
         """Nodes whose rows, copied, could take their place wherever they stand in the plan."""
-        reasons = zip(why_not_apart(self.steps), self.node_of, strict=True)
+        orders = [self.program.nodes[number].order for number in self.node_of]
+        reasons = zip(why_not_apart(self.steps, orders), self.node_of, strict=True)
         return frozenset(range(len(self.program.nodes))) - {number for reason, number in reasons if reason}
 
     def what_changed(self, inputs: Inputs) -> list[str]:

@@ -12,13 +12,18 @@ from collections.abc import Sequence
 
 from nectar.dialects.spark.kinds import RELATIONS, SHARING
 from nectar.dialects.spark.relations import Step
-from nectar.program.tree import ROW_WISE
+from nectar.program.tree import ROW_WISE, Order
 
 
-def why_not_apart(steps: Sequence[Step]) -> list[str]:
-    """For each step, why it cannot be replaced by a copy of its rows; empty if it can. The root is never replaced."""
+def why_not_apart(steps: Sequence[Step], orders: Sequence[Order] | None = None) -> list[str]:
+    """For each step, why it cannot be replaced by a copy of its rows; empty if it can. The root is never replaced.
+
+    orders: of each step; unless they are given, whatever has a name, or is a text, is taken for sorted.
+    """
     above = _users(steps)
-    reasons = [_of_itself(step, is_ordered) for step, is_ordered in zip(steps, _ordered(steps), strict=True)]
+    if orders is None:
+        orders = [RELATIONS.get("sql" if _is_by_name(step) else step.kind, ROW_WISE) for step in steps]
+    reasons = [_of_itself(step, is_ordered) for step, is_ordered in zip(steps, _ordered(steps, orders), strict=True)]
     _mark_referred(steps, above, reasons)
     qualified = _qualified(steps)
     outer: list[str] = [""] * len(steps)  # what is wrong with everything below a step
@@ -41,13 +46,12 @@ def _users(steps: Sequence[Step]) -> list[int]:
     return users
 
 
-def _ordered(steps: Sequence[Step]) -> list[bool]:
+def _ordered(steps: Sequence[Step], orders: Sequence[Order]) -> list[bool]:
     """For each step whether its rows have an order that somebody could rely on."""
     found: list[bool] = []
-    for step in steps:
-        order = RELATIONS.get(step.kind, ROW_WISE)
+    for step, order in zip(steps, orders, strict=True):
         from_below = not step.inputs or not order.carries or any(found[below] for below in step.inputs)
-        found.append(_is_by_name(step) or (not order.scrambles and from_below))
+        found.append(not order.scrambles and from_below)
     return found
 
 
@@ -60,7 +64,7 @@ def _qualified(steps: Sequence[Step]) -> list[bool]:
 
 
 def _is_by_name(step: Step) -> bool:
-    """Whether a relation is written down elsewhere, by somebody who may have sorted it."""
+    """Whether a relation is written down elsewhere, by somebody who may have sorted it and given its columns names."""
     return step.sql or bool(step.names)
 
 
