@@ -69,10 +69,12 @@ def test_random_programs(spark, log, home, new_session, tmp_path):
     plain = plainly(spark, log, range(PROGRAMS))
     assert len(plain) >= PROGRAMS * 3 // 4
     _, parts = under_nectar(spark, log, plain, home)
-    assert parts >= PROGRAMS // 10
+    assert parts >= PROGRAMS // 10 or engines.ENGINE != "sail"  # elsewhere only whole results are reused
     whole, _ = under_nectar(new_session(), log, plain, home)
     assert whole >= len(plain) * 3 // 4
     nectar.disable()
+    if engines.ENGINE != "sail":  # test_spark_server.py has other processes
+        return
     some = list(plain)[::10]
     root = Path(__file__).parents[3]
     environment = {**os.environ, "PYTHONPATH": f"{root / 'src'}:{root}", "NECTAR_HOME": str(home)}
@@ -86,6 +88,7 @@ def test_random_programs(spark, log, home, new_session, tmp_path):
     assert [each[1] for each in elsewhere.values()].count("reused") >= len(some) // 2
 
 
+@engines.only_sail
 def test_programs_that_others_have_begun(spark, log, home):
     """Only beginnings are known; every program continues one of them."""
     nectar.disable()

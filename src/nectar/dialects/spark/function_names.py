@@ -11,7 +11,7 @@ from typing import Final
 from pyspark import __version__ as _client
 
 # Where the client does not have them, a server may know others by these names.
-_SINCE_4_3: Final = frozenset({
+SINCE_4_3: Final = frozenset({
     "collect_union", "counter_diff", "from_base32", "hmac", "jaro_winkler_similarity", "timestamp_nanos", "to_base32",
     "try_variant_array_append", "try_variant_insert", "try_variant_set", "unix_nanos", "variant_array_append",
     "variant_delete", "variant_insert", "variant_set", "variant_strip_nulls", "vector_avg", "vector_cosine_similarity",
@@ -81,7 +81,7 @@ _ALWAYS: Final = frozenset({
     "xpath_long", "xpath_number", "xpath_short", "xpath_string", "xxhash64", "year", "zeroifnull", "zip_with", "|",
     "~",
 })  # fmt: skip
-KNOWN: Final = _ALWAYS if _client.startswith("4.2.") else _ALWAYS | _SINCE_4_3
+KNOWN: Final = _ALWAYS if _client.startswith("4.2.") else _ALWAYS | SINCE_4_3
 
 _DIFFERS: Final = "gives something else each time"
 _CLOCK: Final = "reads the clock"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from nectar.dialects.spark.function_names import KNOWN
+from nectar.dialects.spark.function_names import KNOWN, SINCE_4_3
 from nectar.dialects.spark.incremental.messages import messages_in
 from nectar.dialects.spark.text import calls_in
 
@@ -30,7 +30,7 @@ _OF_WINDOWS: Final = frozenset({
     "cume_dist", "dense_rank", "lag", "lead", "nth_value", "ntile", "percent_rank", "rank", "row_number",
     "session_window", "window", "window_time",
 })  # fmt: skip
-ROW_WISE: Final = KNOWN - AGGREGATES - _OF_WINDOWS
+ROW_WISE: Final = KNOWN - SINCE_4_3 - AGGREGATES - _OF_WINDOWS  # of new ones it is not known
 # udf, with and without Arrow; pandas_udf and arrow_udf from column to column.
 _EVALUATED_ROW_BY_ROW: Final = frozenset({100, 101, 200, 250})
 _OVER: Final = re.compile(r"\bover\b", re.IGNORECASE)
