@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("tests.dialects.spark.at_hand", exc_type=ImportError)
 
 from pyspark.sql import functions as F
+from tests.dialects.spark import engines
 
 import nectar
 from nectar import session
@@ -45,6 +46,7 @@ def answer(frame):
     return sorted(map(repr, frame.collect())), frame.columns
 
 
+@engines.not_spark_4_2
 def test_random_programs(spark, log, home):
     nectar.disable()
     plain = {}
