@@ -10,6 +10,7 @@ import pytest
 
 pytest.importorskip("tests.dialects.spark.at_hand", exc_type=ImportError)
 
+from tests.dialects.spark import engines
 from tests.dialects.spark.random_programs import answer, program
 
 import nectar

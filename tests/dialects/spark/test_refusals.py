@@ -10,6 +10,7 @@ pytest.importorskip("tests.dialects.spark.at_hand", exc_type=ImportError)
 
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
+from tests.dialects.spark import engines
 
 GUIDE = Path(__file__).parents[3] / "docs" / "guide" / "spark.md"
 

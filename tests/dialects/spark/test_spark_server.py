@@ -328,6 +328,7 @@ def run(folder, address, log, home, name):
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True)
 
 
+@engines.not_spark_4_2
 def test_another_process_user_and_folder_find_the_result(tmp_path, address, log, home):
     first = run(tmp_path / "alice", address, log, home, "alice")
     assert "0 of 1 part reused" in first.stderr
