@@ -1,5 +1,10 @@
 """cache() and persist(): the first query keeps what somebody wants to be kept, and others find it."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 pytest.importorskip("pyspark.sql.connect.session", reason="Spark is not installed: make test-sail")
@@ -104,3 +109,29 @@ def test_caching_is_what_it_is_where_nectar_is_off(spark, log, enabled):
     frame = pages(spark, log).cache()
     assert frame.count() == 3
     assert persisted._programs == {}
+
+
+PROGRAM = """
+import sys
+import nectar
+nectar.enable(reserve=0)
+from pysail.spark import SparkConnectServer
+from pyspark.sql import SparkSession, functions as F
+server = SparkConnectServer()
+server.start(background=True)
+spark = SparkSession.builder.remote("sc://%s:%d" % server.listening_address).getOrCreate()
+frame = spark.read.parquet(sys.argv[1]).groupBy("page").agg(F.sum("seconds").alias("total")).cache()
+print(frame.filter(f"total > {sys.argv[2]}").count(), len(nectar.last_run().reused))
+"""
+
+
+def test_another_process_finds_what_is_cached(tmp_path, log, home):
+    (tmp_path / "program.py").write_text(PROGRAM)
+    environment = {**os.environ, "PYTHONPATH": str(Path(nectar.__file__).parents[1]), "NECTAR_HOME": str(home)}
+    found = []
+    for least in ("0", "4900"):
+        command = [sys.executable, "program.py", str(log), least]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        found.append(done.stdout.split())
+    assert found == [["3", "0"], ["1", "1"]]
