@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -18,10 +18,10 @@ _WORTH_TELLING: Final = 1.25  # times more or less than what is remembered
 
 
 class LearnedRates:
-    """What is known of how fast one engine puts parts together here, for each catalog."""
+    """What is known of how fast one engine puts parts together here, for each catalog. usual: if nothing is."""
 
-    def __init__(self, engine: str) -> None:
-        self._engine = engine
+    def __init__(self, engine: str, usual: Rates = Rates()) -> None:  # noqa: B008 - it is frozen
+        self._engine, self._usual = engine, usual
         self._known: WeakKeyDictionary[Catalog, Rates] = WeakKeyDictionary()
         self._remembered: WeakKeyDictionary[Catalog, Rates] = WeakKeyDictionary()
 
@@ -56,9 +56,10 @@ class LearnedRates:
             opened = None if entry is None else catalog.open(entry)
             found = opened.to_object() if isinstance(opened, Result) else {}
             names = {field.name for field in fields(Rates)}
-            return Rates(**{name: float(value) for name, value in found.items() if name in names and value > 0})
+            read = {name: float(value) for name, value in found.items() if name in names and value > 0}
+            return replace(self._usual, **read)
         except (NectarError, TypeError, AttributeError, ValueError):
-            return Rates()
+            return self._usual
 
     def _key(self) -> bytes:
         return digest_of(joined("rates", self._engine, socket.gethostname()))

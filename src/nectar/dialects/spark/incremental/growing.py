@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from nectar.catalog.rates import LearnedRates
 from nectar.catalog.service import Kept
-from nectar.dialects.spark.incremental.parts import Parts, RowParts, Rules
+from nectar.dialects.spark.incremental.parts import Parts, RowParts, Rules, StateParts
 from nectar.dialects.spark.incremental.plans import Plan
 from nectar.dialects.spark.incremental.server import NotPutTogether, PartIsGone, Server
 from nectar.dialects.spark.incremental.streams import Folders
@@ -26,13 +26,15 @@ from nectar.dialects.spark.results import shape_of, without_shape
 from nectar.keys.scheme import digest_of
 from nectar.model.entry import Entry
 from nectar.rewrite.consistency import reusable
+from nectar.rewrite.cost import Rates
 from nectar.rewrite.covering import Covering, covered
 from nectar.rewrite.segments import Run
 from nectar.rewrite.states import Piece, are_useless, put_together
 from nectar.store.read import Result
 
 _log: Final = logging.getLogger("nectar.spark")
-rates: Final = LearnedRates("spark")
+# States go to the engine and come back, and each plan takes its time.
+rates: Final = LearnedRates("spark", Rates(starting=1e-2, opening=1e-3, merging=4e-8, reading=5e-9))
 _failures: Final[dict[bytes, int]] = {}  # how often a program could not be put together, though it seemed so
 _CHANCES: Final = 2  # each costs what was computed of parts
 _REMEMBERED: Final = 1024
@@ -105,12 +107,15 @@ class _Growing:
         if isinstance(parts, RowParts):
             return table
         root = len(self._plan.steps) - 1
+        expected = self._server.empty(self._plan.relation(root, {}))
+        here = parts.finished_here(table) if isinstance(parts, StateParts) else None
+        if here is not None:
+            return as_expected(here, expected)
         instead = {
             self._rules.place_of(step): parts.finished(table)
             for node, (parts, table) in found.items()
             for step in self._steps[node]
         }
-        expected = self._server.empty(self._plan.relation(root, {}))
         return as_expected(self._server.run(self._plan.relation(root, instead)), expected)
 
     def _put_together(self) -> dict[int, tuple[Parts, pa.Table]]:

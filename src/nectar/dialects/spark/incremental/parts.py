@@ -27,7 +27,7 @@ from nectar.dialects.spark.incremental.row_wise import why_not_row_wise
 from nectar.dialects.spark.incremental.separable import Separation
 from nectar.dialects.spark.incremental.server import NotPutTogether, Server
 from nectar.dialects.spark.incremental.streams import Folders, cut_of
-from nectar.dialects.spark.incremental.tables import as_expected, as_state, together, type_of
+from nectar.dialects.spark.incremental.tables import as_expected, as_state, chosen, together, type_of
 from nectar.dialects.spark.keying import Keyed
 from nectar.keys.expansion import joined
 from nectar.keys.scheme import digest_of
@@ -166,6 +166,11 @@ class StateParts:
         merged = as_state(self.stream.server.run(self.apart.merged_of(self.stream.relation(states))))
         together([states.slice(0, 0), merged])  # otherwise the next would not be merged with it
         return merged
+
+    def finished_here(self, part: pa.Table) -> pa.Table | None:
+        """The aggregates, where they are nothing but columns of the state; None if the engine has to make them."""
+        found = [each.unresolved_attribute.unparsed_identifier.strip("`") for each in self.apart.finishing]
+        return None if "" in found else chosen(part, [*self.apart.key_names, *found], self.names)
 
     def finished(self, part: pa.Table) -> Any:
         """The aggregates."""

@@ -85,6 +85,19 @@ def as_state(table: pa.Table) -> pa.Table:
     return with_told_schema(pa.Table.from_arrays(table.columns, schema=pa.schema(fields)), told)
 
 
+def chosen(table: pa.Table, columns: Sequence[str], names: Sequence[str]) -> pa.Table:
+    """Some columns of a table under other names; a column may be chosen twice."""
+    places = [table.column_names.index(name) for name in columns]
+    told = schema_of(table)
+    fields = [told.struct.fields[at] for at in places]
+    picked = type(told)()
+    for field, name in zip(fields, names, strict=True):
+        picked.struct.fields.add().CopyFrom(field)
+        picked.struct.fields[-1].name = name
+    made = pa.Table.from_arrays([table.column(at) for at in places], names=list(names))
+    return with_told_schema(made, picked)
+
+
 def as_expected(table: pa.Table, expected: pa.Table) -> pa.Table:
     """The same rows with the schema that the engine gives them over everything, which is that of another table.
 
