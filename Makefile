@@ -88,7 +88,7 @@ test: $(READY)
 
 # Sail has no wheels for some systems, and comes late to new versions of Python.
 test-sail-small:
-	@if $(MAKE) --no-print-directory $(SAIL_READY); \
+	@if $(MAKE) --silent --no-print-directory $(SAIL_READY); \
 	then $(SAIL_VENV)/bin/python -m pytest -q -n $(JOBS) -m small tests/dialects/spark; \
 	else echo "Left out: the tests of Spark programs, since Sail cannot be installed here"; fi
 

@@ -70,8 +70,13 @@ def run(program, data, home, *, under_nectar=True, remote=None):
     return done.stdout, (reused, parts - reused)
 
 
-@pytest.mark.parametrize("name", SECOND_RUN)
+SMALL = ("basics", "queries")
+
+
 @engines.only_sail
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.small if name in SMALL else ()) for name in SECOND_RUN]
+)
 def test_a_program_prints_the_same_and_is_known_the_second_time(name, data, home, address):
     program = PROGRAMS / f"{name}.py"
     plain, _ = run(program, data, home, under_nectar=False, remote=address)

@@ -11,6 +11,7 @@ pytest.importorskip("tests.dialects.spark.at_hand", exc_type=ImportError)
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
+pytestmark = pytest.mark.small
 GUIDE = Path(__file__).parents[3] / "docs" / "guide" / "spark.md"
 
 
