@@ -1,8 +1,8 @@
 # Every target works on a fresh clone: what it needs is installed into .venv first.
 #
 #   make demo               a program is run, edited and run again; what is known is not computed again
-#   make test               the tests, on the default Python
-#   make test-sail          the tests of Spark programs, on Sail, in an environment of their own
+#   make test               the tests, on the default Python; of Spark programs, on Sail, a small part
+#   make test-sail          all tests of Spark programs, on Sail, in an environment of their own
 #   make test-spark         the same on a Spark server (needs Java); make test-spark SPARK=4.2.0: on that version
 #   make check              ruff, mypy, import-linter, deptry
 #   make test-deep          the long tests too
@@ -21,14 +21,14 @@ comma := ,
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DOCS_READY := $(VENV)/.ready-docs
-SAIL_VENV ?= .venv-sail
+SAIL_VENV ?= $(VENV)-sail
 SAIL_READY := $(SAIL_VENV)/.ready
 SPARK ?=
 SPARK_VENV ?= .venv-spark$(addprefix -,$(SPARK))
 SPARK_READY := $(SPARK_VENV)/.ready
 SPARK_NEEDS := -e . 'pyspark[connect]$(if $(SPARK),==$(SPARK),>=4.2$(comma)<4.4)' 'pandas<3' pytest hypothesis
 # DuckDB's extension makes the tables and queries of TPC-DS.
-SAIL_TESTS := pytest hypothesis duckdb duckdb-extension-tpcds
+SAIL_TESTS := pytest pytest-xdist hypothesis duckdb duckdb-extension-tpcds
 BENCHES := $(foreach topic,$(TOPICS),$(if $(wildcard benchmarks/$(topic).py),bench-$(topic)))
 
 # uv is used where it is already there; it is never installed. Of pip only errors are shown.
@@ -40,7 +40,7 @@ install = if command -v uv >/dev/null 2>&1; \
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-sail test-spark test-spark-with-java test-deep test-all-pythons check format bench docs clean
+.PHONY: help venv demo test test-sail-small test-sail test-spark test-spark-with-java test-deep test-all-pythons check format bench docs clean
 .DELETE_ON_ERROR:
 
 help:
@@ -84,6 +84,13 @@ demo: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m pytest -n $(JOBS)
+	@$(MAKE) --no-print-directory test-sail-small
+
+# Sail has no wheels for some systems, and comes late to new versions of Python.
+test-sail-small:
+	@if $(MAKE) --silent --no-print-directory $(SAIL_READY); \
+	then $(SAIL_VENV)/bin/python -m pytest -q -n $(JOBS) -m small tests/dialects/spark; \
+	else echo "Left out: the tests of Spark programs, since Sail cannot be installed here"; fi
 
 test-sail: $(SAIL_READY)
 	$(SAIL_VENV)/bin/python -m pytest tests/dialects/spark tests/benchmarks/test_spark.py

@@ -1,5 +1,8 @@
 """A server for all tests, and for each test a client of its own with an empty store."""
 
+import importlib
+import importlib.util
+import os
 import sys
 
 import pytest
@@ -7,6 +10,12 @@ from tests.dialects.spark import engines
 
 import nectar
 from nectar import session
+
+if "PYTEST_XDIST_WORKER" in os.environ and importlib.util.find_spec("pyspark") is not None:
+    # PySpark takes a process without a main file for a run of its own doctests, and ends it.
+    sys.modules["__main__"].__file__ = __file__
+    importlib.import_module("pyspark.sql.connect")
+    del sys.modules["__main__"].__file__
 
 
 @pytest.fixture

@@ -39,6 +39,16 @@ def of_a_module(spark, log):
     return spark.range(3).select(F.udf(lambda n: f"{n} {engines.ENGINE}", "string")("id"))
 
 
+def viewed(spark, log):
+    spark.read.parquet(str(log)).createOrReplaceTempView("clicks")
+    return spark.table("clicks")
+
+
+def registered(spark, log):
+    spark.udf.register("more", lambda n: n + 1, "long")
+    return spark.range(3).select(F.call_function("more", "id"))
+
+
 def with_variable(spark, log):
     spark.sql("DECLARE OR REPLACE VARIABLE mine INT DEFAULT 1").collect()
     return spark.range(3).select(F.col("mine"))
@@ -65,6 +75,9 @@ ROWS = {
     "text put together from constants": (
         lambda s, log: s.range(3).select(F.concat(F.lit("a"), F.lit("b")).alias("t")), REUSED, PLAIN,
     ),
+    "`spark.sql`": (lambda s, log: s.sql("select page from {f}", f=s.read.parquet(str(log))), REUSED, PLAIN),
+    "temporary views": (viewed, REUSED, PLAIN),
+    "registered functions": (registered, REUSED, REUSED),
     "session variables": (with_variable, ABSENT, PLAIN),
     "`reflect`": (
         lambda s, log: s.range(3).select(F.reflect(F.lit("java.lang.Math"), F.lit("abs"), F.lit(1))), ABSENT, PLAIN,

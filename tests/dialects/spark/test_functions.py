@@ -10,6 +10,7 @@ pytest.importorskip("tests.dialects.spark.at_hand", exc_type=ImportError)
 from pyspark.sql import functions as F
 from tests.dialects.spark import engines
 
+pytestmark = pytest.mark.small
 FACTOR = 2
 CALLED = "mine" if engines.ENGINE == "sail" else "A"  # in Spark functions of its own go before those of a session
 

@@ -11,6 +11,8 @@ from nectar.dialects.spark.keying import keyed_steps
 from nectar.dialects.spark.relations import steps_of
 from nectar.dialects.spark.scope import Scope, View
 
+pytestmark = pytest.mark.small
+
 
 def relation(**content):
     return relations_pb2.Relation(**content)

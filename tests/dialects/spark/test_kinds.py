@@ -14,6 +14,7 @@ from pyspark.sql.connect.proto import commands_pb2, expressions_pb2, relations_p
 from nectar.dialects.spark import kinds
 from nectar.dialects.spark.function_names import KNOWN, REFUSED
 
+pytestmark = pytest.mark.small
 SOURCE = Path(pyspark.sql.connect.__path__[0])
 # Functions of the client that call no function of the server of the same name.
 OTHERWISE_NAMED = {

@@ -6,6 +6,7 @@ import pytest
 
 from nectar.dialects.spark.neighbours import is_neighbour
 
+pytestmark = pytest.mark.small
 PORT = 15002
 SPARK = b"/usr/bin/java\0-cp\0jars/*\0org.apache.spark.deploy.SparkSubmit\0--class\0SparkConnectServer\0"
 

@@ -10,6 +10,7 @@ from tests.dialects.spark.test_relations import column, equal, join, literal, nu
 from nectar.dialects.spark.parts import why_not_apart
 from nectar.dialects.spark.relations import steps_of
 
+pytestmark = pytest.mark.small
 Expression = expressions_pb2.Expression
 
 

@@ -17,6 +17,8 @@ from tests.dialects.spark.random_programs import answer
 import nectar
 from nectar.dialects.spark import persisted, reusing
 
+pytestmark = pytest.mark.small
+
 
 @pytest.fixture(autouse=True)
 def nothing_is_asked_for():

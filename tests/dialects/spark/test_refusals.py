@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 from tests.dialects.spark import engines
 
+pytestmark = pytest.mark.small
 GUIDE = Path(__file__).parents[3] / "docs" / "guide" / "spark.md"
 
 
@@ -73,6 +74,9 @@ REFUSED = {
 }  # fmt: skip
 
 
+FOLLOWED_ON_SAIL = {"`spark.sql`", "temporary views", "global views, tables of other programs"}
+
+
 @pytest.fixture
 def data(tmp_path):
     (tmp_path / "t.csv").write_text("n,k\n1,a\n2,b\n")
@@ -87,7 +91,12 @@ def counted(frame):
     return sorted(map(repr, frame.collect()))
 
 
-@pytest.mark.parametrize("name", REUSED)
+def rows_of(table):
+    """The names of its rows; those that other engines than Sail have another reason for are in test_engines.py."""
+    return [pytest.param(name, marks=engines.only_sail if name in FOLLOWED_ON_SAIL else ()) for name in table]
+
+
+@pytest.mark.parametrize("name", rows_of(REUSED))
 def test_what_works(spark, outcome, data, name):
     if engines.ENGINE != "sail" and name in OF_NAMES:
         pytest.skip("names are followed on Sail")
@@ -97,7 +106,7 @@ def test_what_works(spark, outcome, data, name):
     assert (again, what) == (first, "reused"), why
 
 
-@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("name", rows_of(REFUSED))
 def test_what_does_not(spark, enabled, data, name):
     import nectar
 

@@ -12,6 +12,7 @@ from pyspark.sql import functions as F
 
 import nectar
 
+pytestmark = pytest.mark.small
 FACTOR = 2
 
 

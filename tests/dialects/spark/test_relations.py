@@ -12,6 +12,7 @@ from pyspark.sql.connect.proto import expressions_pb2, relations_pb2
 from nectar.dialects.spark.relations import steps_of
 from nectar.errors import UserError
 
+pytestmark = pytest.mark.small
 Literal = expressions_pb2.Expression.Literal
 _ids = itertools.count()
 

@@ -10,6 +10,7 @@ from pyspark.sql.connect.proto import base_pb2, types_pb2
 from nectar.dialects.spark import results
 from nectar.dialects.spark.results import Recording, responses
 
+pytestmark = pytest.mark.small
 Response = base_pb2.ExecutePlanResponse
 TABLE = pa.table({"n": [1, 2, 3], "t": ["a", None, "c"]})
 OBSERVED = Response(response_id="o", observed_metrics=[Response.ObservedMetrics(name="m")])

@@ -39,6 +39,7 @@ ACTIONS = {
 }
 
 
+@pytest.mark.small
 @pytest.mark.parametrize("name", ACTIONS)
 def test_an_action_gives_the_same_from_the_store(spark, log, outcome, name):
     nectar.disable()
@@ -52,6 +53,7 @@ def test_an_action_gives_the_same_from_the_store(spark, log, outcome, name):
     assert plain == first == again
 
 
+@pytest.mark.small
 def test_show_prints_the_same(spark, log, outcome, capsys):
     pages(spark, log).show()
     first = capsys.readouterr().out
@@ -61,6 +63,7 @@ def test_show_prints_the_same(spark, log, outcome, capsys):
     assert capsys.readouterr().out == first != ""
 
 
+@pytest.mark.small
 def test_schemas_come_back_as_they_were(spark, outcome):
     schema = StructType([StructField("n", LongType(), False), StructField("m", LongType())])
     local = spark.createDataFrame([(1, None)], schema)
@@ -72,6 +75,7 @@ def test_schemas_come_back_as_they_were(spark, outcome):
     assert str(again) == str(first)
 
 
+@pytest.mark.small
 def test_an_empty_result_comes_back_empty(spark, outcome):
     made = spark.range(5).filter(F.col("id") > 9)
     assert outcome(made.collect)[:2] == ([], "computed")
@@ -108,6 +112,7 @@ def _interceptors(spark):
     return [spark.client._channel._interceptor]
 
 
+@pytest.mark.small
 def test_a_query_that_fails_says_the_same(spark, outcome, home):
     made = spark.range(5).select("nothing")
     with pytest.raises(Exception, match="nothing") as under_nectar:
@@ -122,6 +127,7 @@ def test_a_query_that_fails_says_the_same(spark, outcome, home):
 # what must not be reused
 
 
+@pytest.mark.small
 def test_changed_files_are_read_again(spark, log, outcome):
     first, _, _ = outcome(pages(spark, log).collect)
     write_day(log, 1, times=3)
@@ -130,6 +136,7 @@ def test_changed_files_are_read_again(spark, log, outcome):
     assert changed != first
 
 
+@pytest.mark.small
 def test_an_appended_file_is_read(spark, log, outcome):
     first, _, _ = outcome(pages(spark, log).count)
     write_day(log, 3)
@@ -137,6 +144,7 @@ def test_an_appended_file_is_read(spark, log, outcome):
     assert (rows, what) == (360, "computed")
 
 
+@pytest.mark.small
 def test_a_file_changed_while_it_is_read_is_not_kept(spark, log, outcome):
     def slow(batches):
         write_day(log, 1, times=9)
@@ -180,6 +188,7 @@ def test_whether_a_function_is_still_the_same_is_seen(spark, outcome, monkeypatc
     assert not functions.is_still(pickled)
 
 
+@pytest.mark.small
 def test_settings_of_the_session_count(spark, outcome):
     made = spark.createDataFrame([("2020-01-01 00:00:00",)], ["t"]).select(F.hour(F.to_timestamp("t")).alias("h"))
     outcome(made.collect)
@@ -206,6 +215,7 @@ def test_a_session_made_before_nectar_was_enabled_runs_as_it_is(new_session, ena
     assert nectar.last_run() is before
 
 
+@pytest.mark.small
 def test_nothing_is_noticed_while_nectar_is_off(spark, outcome):
     outcome(spark.range(3).collect)
     nectar.disable()
@@ -273,6 +283,7 @@ def test_a_function_edited_two_modules_deep_is_run_again(tmp_path, log, home):
     assert run(tmp_path / "alice", log, home, deeper="# noted\n" + DEEPER) == (first, "reused")
 
 
+@pytest.mark.small
 @engines.only_sail  # Spark has its own, in test_spark_server.py
 def test_nectar_run_takes_an_unchanged_program(tmp_path, log, home):
     program = textwrap.dedent(PROGRAM)

@@ -57,6 +57,7 @@ def asked_for(enabled, frame):
         nectar.session.current().settle()
 
 
+@pytest.mark.small
 def test_a_part_that_is_asked_for_often_is_kept_and_reused(spark, log, enabled, home):
     part = pages(spark, log)
     asked_for(enabled, part)
@@ -69,6 +70,7 @@ def test_a_part_that_is_asked_for_often_is_kept_and_reused(spark, log, enabled, 
     assert found == plainly(query, home)
 
 
+@pytest.mark.small
 def test_a_whole_result_is_a_part_of_others(spark, log, enabled, home):
     part = pages(spark, log)
     part.collect()
@@ -79,6 +81,7 @@ def test_a_whole_result_is_a_part_of_others(spark, log, enabled, home):
     assert found == plainly(query, home)
 
 
+@pytest.mark.small
 def test_another_session_finds_the_part(spark, log, enabled, home, new_session):
     asked_for(enabled, pages(spark, log))
     other = new_session()
@@ -97,6 +100,7 @@ def test_a_result_over_parts_is_itself_reused(spark, log, enabled):
     assert nectar.last_run().parts[-1].outcome == "reused"
 
 
+@pytest.mark.small
 def test_changed_files_are_read_again(spark, log, enabled, home):
     part = pages(spark, log)
     asked_for(enabled, part)
@@ -126,6 +130,7 @@ def test_a_file_that_changes_while_a_part_is_computed_is_noticed(spark, log, ena
     assert all(not each.staged for each in enabled.catalog.store.locations())
 
 
+@pytest.mark.small
 def test_a_part_that_is_gone_is_computed(spark, log, enabled, home):
     part = pages(spark, log)
     asked_for(enabled, part)
@@ -239,6 +244,7 @@ def test_leases_end_with_the_query(spark, log, enabled):
     assert enabled.catalog.index.leases() == []
 
 
+@pytest.mark.small
 def test_a_plan_that_the_engine_does_not_take_runs_as_it_was_given(spark, log, enabled, home, monkeypatch):
     part = pages(spark, log)
     asked_for(enabled, part)
@@ -307,6 +313,7 @@ def attack(enabled, home, frames, make):
     return names_reused()
 
 
+@pytest.mark.small
 def test_columns_of_a_certain_frame(spark, log, enabled, home):
     part = pages(spark, log)
     other = part.filter("n > 1").groupBy("page").agg(F.max("total").alias("total"))
@@ -337,6 +344,7 @@ def test_qualifiers_above_an_alias_that_is_also_a_column(spark, log, enabled, ho
     attack(enabled, home, [part], lambda a: a.select("a.total"))
 
 
+@pytest.mark.small
 def test_the_order_of_sorted_rows(spark, log, enabled, home):
     ordered = spark.read.parquet(str(log)).groupBy("seconds").count().orderBy(F.desc("seconds"))
     asked_for(enabled, ordered)
@@ -351,6 +359,7 @@ def test_the_order_of_sorted_rows(spark, log, enabled, home):
     )
 
 
+@pytest.mark.small
 def test_functions_that_see_partitions(spark, log, enabled, home):
     part = pages(spark, log)
     asked_for(enabled, part)

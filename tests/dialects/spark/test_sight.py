@@ -15,6 +15,8 @@ from nectar.dialects.spark.connections import Connection
 from nectar.dialects.spark.reads import source_of
 from nectar.errors import EnvironmentFailure
 
+pytestmark = pytest.mark.small
+
 
 class Server(Connection):
     """A server that sees, under each path, what another path has here; None: nothing."""

@@ -17,6 +17,7 @@ from tests.dialects.spark.conftest import write_day
 
 import nectar
 
+pytestmark = pytest.mark.small
 SOURCE = str(Path(nectar.__file__).parents[1])
 SUMS = "select page, sum(seconds) as seconds from clicks group by page order by page"
 

@@ -124,6 +124,7 @@ def same(spark, enabled, frame, entry):
     return plain
 
 
+@pytest.mark.small
 @pytest.mark.parametrize("way", [written, recorded])
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
 def test_every_type_comes_back(spark, enabled, way, zone):
@@ -134,6 +135,7 @@ def test_every_type_comes_back(spark, enabled, way, zone):
     assert same(spark, enabled, frame, entry)
 
 
+@pytest.mark.small
 @pytest.mark.parametrize("way", [written, recorded])
 def test_columns_of_one_name_come_back(spark, enabled, way):
     frame = spark.range(5, numPartitions=1).select(

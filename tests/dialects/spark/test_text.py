@@ -4,6 +4,8 @@ pytest.importorskip("pyspark", reason="Spark is not installed: make test-sail")
 
 from nectar.dialects.spark.text import calls_in
 
+pytestmark = pytest.mark.small
+
 
 @pytest.mark.parametrize(
     ("text", "called"),

@@ -207,6 +207,7 @@ JOINS = {
 }
 
 
+@pytest.mark.small
 @pytest.mark.parametrize("name", JOINS)
 def test_joins_with_what_does_not_grow(compared, folder, name):
     def program(spark):
@@ -268,6 +269,7 @@ def pages(folder):
     return lambda spark: clicks(spark, folder).groupBy("page").agg(F.sum("n").alias("s"), F.count("*").alias("c"))
 
 
+@pytest.mark.small
 def test_several_files_at_once_and_names_in_between(compared, folder):
     grown(compared, folder, pages(folder), (3, 7), (8, 9))
     for day, when in ((5, 20), (4, 21)):
@@ -275,12 +277,14 @@ def test_several_files_at_once_and_names_in_between(compared, folder):
     assert compared(pages(folder)) == ["day-4.parquet", "day-5.parquet"]
 
 
+@pytest.mark.small
 def test_a_file_that_changed_is_computed_again(compared, folder):
     grown(compared, folder, pages(folder))
     later(write(folder, 2, rows=7), 50)
     assert "day-2.parquet" in compared(pages(folder))
 
 
+@pytest.mark.small
 def test_a_file_that_vanished_is_no_longer_counted(compared, folder):
     grown(compared, folder, pages(folder))
     (folder / "day-2.parquet").unlink()
@@ -414,6 +418,7 @@ def test_broken_lines(compared, folder, mode):
     grown(compared, folder, program, written=written, then=range(3, 8))
 
 
+@pytest.mark.small
 def test_types_and_columns_of_json_change_with_a_later_file(compared, folder):
     program = counted(lambda read: read.json(str(folder)))
     texts = {6: '{"k": "a", "v": 7.5}\n', 7: '{"k": "b", "v": 1, "w": "new"}\n', 8: '{"k": "b", "v": "word"}\n'}
@@ -464,6 +469,7 @@ def test_one_partition_is_no_whole(compared, folder):
 # values
 
 
+@pytest.mark.small
 def test_values_that_are_no_numbers(compared, folder):
     nan = float("nan")
     for name in ("max", "min"):
@@ -494,6 +500,7 @@ def test_decimals_of_all_digits_are_computed_as_a_whole(compared, folder):
     assert grown(compared, folder, program) == [None] * 3
 
 
+@pytest.mark.small
 def test_exact_floats(plain, enabled, spark, sent, folder, home):
     nectar.disable()
     nectar.enable(home=home, reserve=0, exact_floats=True)
@@ -682,6 +689,7 @@ def test_a_sort_by_what_is_not_given(compared, folder):
     grown(compared, folder, lambda spark: clicks(spark, folder).select("page").orderBy("x").limit(3))
 
 
+@pytest.mark.small
 def test_a_part_that_was_lost_is_computed_again(compared, folder, home):
     grown(compared, folder, pages(folder))
     for path in (home / "data").rglob("*.arrow") if (home / "data").exists() else home.rglob("*.arrow"):

@@ -15,6 +15,8 @@ from pyspark.sql.types import LongType
 from nectar.dialects.spark.function_names import KNOWN
 from nectar.dialects.spark.incremental.row_wise import AGGREGATES, ROW_WISE, why_not_row_wise
 
+pytestmark = pytest.mark.small
+
 
 def section(title):
     """The functions that the client lists under a title."""

@@ -5,6 +5,8 @@ pytest.importorskip("sqlglot", reason="sqlglot is not installed: make test-sail"
 
 from nectar.dialects.spark.sql.queries import query_text, read_ahead
 
+pytestmark = pytest.mark.small
+
 
 @pytest.mark.parametrize(
     ("text", "names"),

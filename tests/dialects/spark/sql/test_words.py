@@ -4,6 +4,8 @@ pytest.importorskip("pyspark", reason="Spark is not installed: make test-sail")
 
 from nectar.dialects.spark.sql.words import canonical, name_of, pieces_of
 
+pytestmark = pytest.mark.small
+
 
 @pytest.mark.parametrize(
     ("text", "found"),
