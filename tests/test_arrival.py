@@ -5,7 +5,15 @@ import sys
 
 import pytest
 
+from nectar import arrival
 from nectar.arrival import no_longer, when_imported
+
+
+@pytest.fixture(autouse=True)
+def nobody_else_waits(monkeypatch):
+    """Whatever other tests of this process have left waiting for libraries."""
+    monkeypatch.setattr(sys, "meta_path", [each for each in sys.meta_path if each is not arrival._finder])
+    monkeypatch.setattr(arrival, "_actions", {})
 
 
 @pytest.fixture
