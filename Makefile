@@ -13,7 +13,7 @@
 
 PYTHON ?= python3
 VENV ?= .venv
-JOBS ?= 2
+JOBS ?= 3
 MINORS ?= 11 12 13 14 15
 TOPICS := fingerprint store memo polars incremental derived service spark dask locality
 

@@ -138,11 +138,17 @@ class Plan:
             self._schemas[number] = self.frame(number, self._stand_ins).collect_schema()
         return self._schemas[number]
 
+    def stand_in(self, number: int) -> pl.LazyFrame:
+        """A source that has the columns of a step, and is never read."""
+        if number not in self._stand_ins:
+            return _nothing_but(self.schema(number))
+        return self._stand_ins[number]
+
     def tell_schema(self, number: int, schema: Mapping[str, pl.DataType]) -> None:
         """What a scan gives is known, so that its files need not be opened for the schemas of steps above it."""
         if number not in self._schemas:
             self._schemas[number] = known = pl.Schema(schema)
-            self._stand_ins[number] = pl.LazyFrame._scan_python_function(schema=known, scan_fn=_never, is_pure=True)
+            self._stand_ins[number] = _nothing_but(known)
 
     def forget_schemas(self) -> None:
         """Schemas are found out anew: files were looked at again."""
@@ -166,6 +172,10 @@ class Plan:
     def slots(self) -> dict[int, int]:
         """From the number of a step to the slot it stands in."""
         return {number: slot for slot, number in self._number_of_slot.items()}
+
+
+def _nothing_but(schema: pl.Schema) -> pl.LazyFrame:
+    return pl.LazyFrame._scan_python_function(schema=schema, scan_fn=_never, is_pure=True)
 
 
 def _never(*_: Any) -> Any:

@@ -99,11 +99,6 @@ class Cut:
                     yield begins, ends
 
     @property
-    def is_of_files(self) -> bool:
-        """Whether all extents are whole files; others have to be copied to be read alone."""
-        return all(extent.alone is None for extents in self.extents.values() for extent in extents)
-
-    @property
     def first_names(self) -> set[bytes]:
         """The names of the first file of the leading stream, as it is and as it was when it was shorter."""
         extents = self.leading(0, self.count)

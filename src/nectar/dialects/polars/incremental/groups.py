@@ -11,10 +11,11 @@ from nectar.dialects.polars.aggregates import LAYOUT, States, expression_of, tak
 from nectar.dialects.polars.behaviour import depends_on
 from nectar.dialects.polars.elementwise import is_elementwise
 from nectar.dialects.polars.incremental.cuts import Cut, Streams
-from nectar.dialects.polars.incremental.parts import Sources, scans_of
+from nectar.dialects.polars.incremental.parts import Sources
 from nectar.dialects.polars.incremental.separable import Separation
 from nectar.dialects.polars.keying import Keyed, key_over
 from nectar.dialects.polars.plan import Step
+from nectar.dialects.polars.scans import reads_file_by_file
 from nectar.keys.expansion import joined
 from nectar.keys.scheme import digest_of
 
@@ -141,9 +142,10 @@ def _checked(parts: StateParts, exact_floats: bool) -> StateParts | str:
     """The same, once it is certain that merging gives the very columns that aggregating everything gives."""
     keyed = parts.keyed
     schema = keyed.plan.schema(keyed.step_of[parts.node])
-    scans = scans_of(keyed.plan, parts.cut, 0, 1 if parts.cut.is_of_files else parts.cut.count)
-    if scans is None:
+    extents = parts.cut.extents.items()
+    if not all(reads_file_by_file(keyed.plan, scan, [each.path for each in found]) for scan, found in extents):
         return "its files cannot be read one by one"
+    scans = {scan: keyed.plan.stand_in(scan) for scan in parts.cut.scans}
     types = parts.part([scans]).collect_schema()
     if exact_floats and parts.states.depend_on_cuts(types):
         return "sums of floats depend on how a stream is cut, and exact_floats is set"
