@@ -188,11 +188,15 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
             note_cost(query)
             query.keep()
 
+    def give_up(self, query: Query, reason: str) -> None:
+        """The server did not take known parts; the query runs without them."""
+        self._safely(give_up, query, reason)
+
     def failed(self, operation: str, query: Query) -> None:
         """The server answered with an error, which is the program's; nothing is kept."""
         if not query.keyed.root.refusal:
             query.part.outcome = "failed"
-        query.release()
+        self._safely(query.release)
         self._forget(operation)
 
     def _forget(self, operation: str) -> None:
@@ -284,7 +288,7 @@ class _Recorded:
         except grpc.RpcError as error:
             if as_given is None or _is_not_about_the_plan(error):
                 raise
-            give_up(self._query, str(error.details()))
+            self._interceptor.give_up(self._query, str(error.details()))
             self._ahead.clear()
             self._call = as_given()
         return self._ahead.popleft() if self._ahead else next(self._call)

@@ -155,6 +155,7 @@ class _Keying:
         self._functions: list[Pickled] = [function for step in steps for function in step.functions]
         self._reads: dict[int, tuple[Source, tuple[Identity, ...]]] = {}
         self._files: dict[int, tuple[Identity, ...]] = {}
+        self._names_refused = False  # what is behind a name may act: such a plan must not be sent twice
 
     def run(self) -> Keyed:
         barred = any((step.refusals and step.layout) or self._why_not_the_engines(step) for step in self._steps)
@@ -168,7 +169,8 @@ class _Keying:
         identities = {id(identity): identity for identity in self._identities}
         return Keyed(
             Program(tuple(self._nodes)), tuple(sources.values()), tuple(identities.values()), tuple(self._functions),
-            self._states, tuple(self._steps), tuple(self._node_of), self._files, barred, tuple(self._contents),
+            self._states, tuple(self._steps), tuple(self._node_of), self._files, barred or self._names_refused,
+            tuple(self._contents),
             self._reads, self._frame,
         )  # fmt: skip
 
@@ -184,6 +186,7 @@ class _Keying:
     def _relation(self, step: Step, *, look: bool) -> Node:
         below = tuple(self._node_of[number] for number in step.inputs)
         named = [self._named(name, look=look) for name in step.names]
+        self._names_refused = self._names_refused or any(node.refusal for node in named)
         nodes = [*(self._nodes[number] for number in below), *named]
         content = joined("relation", step.content, *self._registered(step))
         below_refused = sorted((node.refusal for node in nodes if node.refusal), key=lambda reason: reason == _UNSEEN)

@@ -69,11 +69,15 @@ class Scope:
         return None if view is None or view.spelling != name else view
 
     def with_view(self, name: Name, view: View) -> Scope:
-        """The scope in which a name means this; one that is there in another spelling too is refused."""
+        """The scope in which a name means this; one that is there in another spelling too is refused.
+
+        What is known by more or less of the name may be the same table, and is forgotten.
+        """
         known = self.views.get(_plain(name))
         if known is not None and (known.spelling != name or known.refusal == _CAPITALS):
             view = replace(view, refusal=_CAPITALS)
-        return replace(self, views={**self.views, _plain(name): replace(view, spelling=name)})
+        others = {other: known for other, known in self.views.items() if other[-1] != _plain(name)[-1]}
+        return replace(self, views={**others, _plain(name): replace(view, spelling=name)})
 
     def with_function(self, name: str, function: Registered) -> Scope:
         """The scope in which a function has this name."""

@@ -8,6 +8,7 @@ names are forgotten rather than kept.
 from __future__ import annotations
 
 import os
+import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -121,14 +122,25 @@ class Taught:
         content, refusals, functions = registration_of(function)
         registered = Registered(content, functions, "; ".join(refusals))
         before = self._scope
-        known = before.functions.get(name.lower())
-        if known is not None and known.refusal == _PENDING:
-            registered = Registered(refusal=_TWICE)
-        self._change(lambda scope: scope.with_function(name, Registered(refusal=_PENDING)))
-        return Lesson(
-            lambda: lambda scope: scope.with_function(name, registered),
-            lambda scope: scope.with_function_of(before, name),
-        )
+        pending = Registered(secrets.token_bytes(16), refusal=_PENDING)
+        self._change(lambda scope: scope.with_function(name, pending))
+
+        def learned(scope: Scope) -> Scope:
+            return scope.with_function(name, registered if _is_still(scope, pending) else Registered(refusal=_TWICE))
+
+        def rejected(scope: Scope) -> Scope:
+            is_still = _is_still(scope, pending)
+            return (
+                scope.with_function_of(before, name)
+                if is_still
+                else scope.with_function(name, Registered(refusal=_TWICE))
+            )
+
+        def _is_still(scope: Scope, pending: Registered) -> bool:
+            was = before.functions.get(name.lower())
+            return scope.functions.get(name.lower()) is pending and (was is None or was.refusal != _PENDING)
+
+        return Lesson(lambda: learned, rejected)
 
     # views and tables
 
@@ -235,15 +247,26 @@ class Taught:
         before = self._scope
         known = before.view(name)
         if known is not None and known.is_temporary and not is_temporary:  # the view stands before the table
+            self._change(lambda scope: scope.without_view(name).with_view(name, known))
             return None
-        self._change(lambda scope: scope.with_view(name, View(is_temporary=is_temporary, refusal=_PENDING)))
+        pending = View(content=secrets.token_bytes(16), is_temporary=is_temporary, refusal=_PENDING)
+        self._change(lambda scope: scope.with_view(name, pending))
+        refused = View(is_temporary=is_temporary, refusal=_TWICE)
+
+        def is_alone(scope: Scope) -> bool:
+            """Whether nobody else has taught the name anything, before the server answered or since."""
+            now = scope.view(name)
+            others = known is not None and known.refusal == _PENDING
+            return now is not None and now.content == pending.content and not others
 
         def learned() -> Change:
-            twice = known is not None and known.refusal == _PENDING
-            view = replace(View(refusal=_TWICE) if twice else learn(), is_temporary=is_temporary)
-            return lambda scope: scope.with_view(name, view)
+            view = replace(learn(), is_temporary=is_temporary)
+            return lambda scope: scope.with_view(name, view if is_alone(scope) else refused)
 
-        return Lesson(learned, lambda scope: scope.with_view_of(before, name))
+        def rejected(scope: Scope) -> Scope:
+            return scope.with_view_of(before, name) if is_alone(scope) else scope.with_view(name, refused)
+
+        return Lesson(learned, rejected)
 
 
 def _read_of(format_: str, path: str, options: Mapping[str, str]) -> Any:

@@ -25,7 +25,6 @@ pytestmark = pytest.mark.small
         ("select * from t union all select * from u", [("t",), ("u",)]),
         ("select * from t lateral view explode(l) x as y", [("t",)]),
         ("with c as (select * from t) select * from c", [("t",)]),
-        ("with C as (select * from t) select * from c", [("t",)]),
         ("with c as (select * from t), d as (select * from c) select * from d", [("t",)]),
         ("with c as (select * from c) select * from c", [("c",)]),
         ("with d as (select * from c), c as (select 1 as n) select * from d", [("c",)]),

@@ -227,7 +227,10 @@ def _read_structure(tree: Any, nodes: Any) -> _Structure | str:
             headed[node.name.lower()] += 1
         elif isinstance(node, nodes.Table):
             name = tuple(part.name for part in node.parts)
-            if len(name) > 1 or not _is_defined_within(node, name[0].lower(), nodes):
+            defined = None if len(name) > 1 else _defined_within(node, name[0], nodes)
+            if defined is not None and defined != name[0]:
+                return f"the SQL text names {defined} as {name[0]}: whether capitals count, engines differ"
+            if defined is None:
                 names[name] = None
     return _Structure(tuple(names), headed)
 
@@ -246,8 +249,8 @@ def _why_refused(node: Any, nodes: Any) -> str:
     return ""
 
 
-def _is_defined_within(table: Any, name: str, nodes: Any) -> bool:
-    """Whether a name is that of a common table expression that is seen where it stands."""
+def _defined_within(table: Any, name: str, nodes: Any) -> str | None:
+    """The common table expression that a name may mean where it stands, as it is spelled; None if it is none."""
     node = table
     while node.parent is not None:
         inner, node = node, node.parent
@@ -257,6 +260,7 @@ def _is_defined_within(table: Any, name: str, nodes: Any) -> bool:
         else:
             defined = node.args.get("with_") or node.args.get("with")
             seen = [] if defined is None or defined is inner else defined.expressions
-        if any(one.alias.lower() == name for one in seen):
-            return True
-    return False
+        found = [str(one.alias) for one in seen if one.alias.lower() == name.lower()]
+        if found:
+            return name if found == [name] else next(each for each in found if each != name)
+    return None
