@@ -14,19 +14,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import shutil
-import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[0] = str(ROOT)  # not this folder: nobody shall take a file in it for Polars
 
-from benchmarks.polars_report import Report  # noqa: E402 - found by way of the line above
+from benchmarks.parts import circumstances, measured  # noqa: E402 - found by way of the line above
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,37 +58,6 @@ def _module(name: str) -> Path:
     return ROOT / "benchmarks" / f"incremental_{name}.py"
 
 
-def measure(sizes: Sizes, only: list[str], where: Path | None) -> tuple[Report, dict[str, object]]:
-    report = Report()
-    about: dict[str, object] = {"cores": os.cpu_count() or 0, "load_before": _load()}
-    folder = Path(tempfile.mkdtemp(prefix="nectar-bench-", dir=where))
-    try:
-        for name, arguments in parts(sizes, folder).items():
-            if name in only:
-                begun = perf_counter()
-                found = Report.read(_run(name, arguments))
-                found.show()
-                report.join(found)
-                about[f"seconds_for_{name}"] = round(perf_counter() - begun, 1)
-                shutil.rmtree(arguments[-1], ignore_errors=True)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    about["load_after"] = _load()
-    return report, about
-
-
-def _run(name: str, arguments: list[str]) -> str:
-    """The last line of a part, which is its report."""
-    Path(arguments[-1]).mkdir(parents=True)
-    command = [sys.executable, "-m", f"benchmarks.incremental_{name}", *arguments]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
-    return done.stdout.splitlines()[-1]
-
-
-def _load() -> float:
-    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else -1.0
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="small data: whether everything works, not how fast")
@@ -114,8 +78,8 @@ def main() -> None:
     usual = QUICK if chosen.quick else FULL
     given = {name: getattr(chosen, name) for name in Sizes.__slots__}
     sizes = Sizes(**{name: getattr(usual, name) if value is None else value for name, value in given.items()})
-    report, about = measure(sizes, chosen.only, chosen.folder)
-    print(f"{about['cores']} cores, load {about['load_before']} before and {about['load_after']} after.")
+    report, about = measured("incremental", lambda folder: parts(sizes, folder), chosen.only, chosen.folder)
+    print(circumstances(about))
     print(json.dumps(json.loads(report.as_json()) | about))
 
 

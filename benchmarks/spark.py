@@ -13,19 +13,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import shutil
-import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[0] = str(ROOT)  # not this folder: nobody shall take its files for libraries
 
-from benchmarks.polars_report import Report  # noqa: E402 - found by way of the line above
+from benchmarks.parts import circumstances, measured  # noqa: E402 - found by way of the line above
 from tests.dialects.spark import tpcds  # noqa: E402
 
 
@@ -52,36 +47,10 @@ def parts(sizes: Sizes, folder: Path) -> dict[str, list[str]]:
     return {name: given for name, given in found.items() if (ROOT / "benchmarks" / f"spark_{name}.py").exists()}
 
 
-def measure(sizes: Sizes, only: list[str], where: Path | None) -> tuple[Report, dict[str, object]]:
-    report = Report()
-    about: dict[str, object] = {"cores": os.cpu_count() or 0, "scale": sizes.scale, "load_before": _load()}
-    folder = Path(tempfile.mkdtemp(prefix="nectar-bench-", dir=where))
-    try:
-        tpcds.generate(folder / "tables", sizes.scale)
-        for name, arguments in parts(sizes, folder).items():
-            if name in only:
-                begun = perf_counter()
-                found = Report.read(_run(name, arguments))
-                found.show()
-                report.join(found)
-                about[f"seconds_for_{name}"] = round(perf_counter() - begun, 1)
-                shutil.rmtree(arguments[-1], ignore_errors=True)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    about["load_after"] = _load()
-    return report, about
-
-
-def _run(name: str, arguments: list[str]) -> str:
-    """The last line of a part, which is its report."""
-    Path(arguments[-1]).mkdir(parents=True)
-    command = [sys.executable, "-m", f"benchmarks.spark_{name}", *arguments]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT)
-    return done.stdout.splitlines()[-1]
-
-
-def _load() -> float:
-    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else -1.0
+def with_tables(sizes: Sizes, folder: Path) -> dict[str, list[str]]:
+    """The parts, once the tables they read are there."""
+    tpcds.generate(folder / "tables", sizes.scale)
+    return parts(sizes, folder)
 
 
 def main() -> None:
@@ -100,9 +69,9 @@ def main() -> None:
     usual = QUICK if chosen.quick else FULL
     given = {name: getattr(chosen, name) for name in Sizes.__slots__}
     sizes = Sizes(**{name: getattr(usual, name) if value is None else value for name, value in given.items()})
-    report, about = measure(sizes, chosen.only, chosen.folder)
-    print(f"{about['cores']} cores, load {about['load_before']} before and {about['load_after']} after.")
-    print(json.dumps(json.loads(report.as_json()) | about))
+    report, about = measured("spark", lambda folder: with_tables(sizes, folder), chosen.only, chosen.folder)
+    print(circumstances(about))
+    print(json.dumps(json.loads(report.as_json()) | about | {"scale": sizes.scale}))
 
 
 if __name__ == "__main__":

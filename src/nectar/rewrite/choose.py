@@ -6,7 +6,7 @@ the root wins: reading a result costs less than reading a smaller one and comput
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -68,3 +68,17 @@ def _worth_keeping(program: Program, computed: Sequence[int], lookups: Mapping[i
         for number in computed
         if number != program.root and program.nodes[number].breaker and lookups.get(number, -1) >= LOOKED_UP
     )
+
+
+def choose_opened(
+    program: Program, entries: Mapping[int, Entry], lookups: Mapping[int, int], is_opened: Callable[[int, Entry], bool]
+) -> Choice:
+    """The same, of entries that can be opened: what is lost is chosen no more, and something smaller may be."""
+    left = dict(entries)
+    while True:
+        choice = choose(program, left, lookups)
+        lost = [number for number, entry in choice.hits.items() if not is_opened(number, entry)]
+        if not lost:
+            return choice
+        for number in lost:
+            del left[number]

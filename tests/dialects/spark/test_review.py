@@ -72,3 +72,20 @@ def mean_of(spark, folder):
         return spark.read.csv(f"{folder}/*.csv").agg(F.avg("_c0").alias("a")).collect()[0].a
     except Exception as error:
         return type(error)
+
+
+def test_answers_to_clients_that_cannot_ask_again_are_kept_too(spark, log, outcome, new_session):
+    other = new_session()
+    other.client.disable_reattachable_execute()
+    asked = lambda: other.read.parquet(str(log)).groupBy("page").count().collect()
+    assert outcome(asked)[1] == "computed"
+    assert outcome(asked)[1] == "reused"
+
+
+def test_functions_behind_names_are_on_record(spark, enabled, log):
+    spark.udf.register("twice", lambda n: n * 2, "long")
+    spark.read.parquet(str(log)).createOrReplaceTempView("log")
+    spark.sql("select twice(seconds) as n from log").collect()
+    enabled.settle()
+    used = [name for name in enabled.catalog.index.trace_function("<lambda>", "downstream").results]
+    assert used

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 import polars as pl
@@ -22,7 +23,7 @@ from nectar.errors import EnvironmentFailure, NectarError
 from nectar.model.entry import Entry, Reservation
 from nectar.program.tree import Node
 from nectar.quantities import show_size
-from nectar.rewrite.choose import Choice, choose, wanted
+from nectar.rewrite.choose import Choice, choose_opened, wanted
 from nectar.session import Session
 from nectar.store.read import Result
 
@@ -194,13 +195,7 @@ def _look_up(query: Query) -> None:
         if entry is not None:
             entries.setdefault(number, entry)
         lookups[number] = max(lookups.get(number, 0), answer.lookups)
-    while True:
-        query.choice = choose(program, entries, lookups)
-        lost = [number for number in query.choice.hits if not is_opened(query, number, entries[number])]
-        if not lost:
-            break
-        for number in lost:
-            del entries[number]
+    query.choice = choose_opened(program, entries, lookups, partial(is_opened, query))
     for number in [number for number in query.known if number not in query.choice.hits]:
         query.known.pop(number).close()
     query.growing = frozenset(number for number in query.choice.computed if lookups.get(number, 0) > 0)

@@ -151,7 +151,7 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
                 query.answer = query.result = grow(query, server)
             if query.answer is None:
                 put_in(query, self._client)
-        except Exception:
+        except BaseException:  # an interrupt, too, must not leave leases
             query.forget_known()
             raise
         for part in query.reused_parts():
@@ -164,7 +164,6 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
             return None
         query.session.totals.count(query.part)
         if query.result is not None:  # it is new, and was put together
-            query.why_not = query.names_changed
             query.keep()
         self._forget(request.operation_id)
         if _is_reattachable(request):  # otherwise nobody asks to have it released
@@ -182,11 +181,19 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
         query.part.seconds += seconds
         query.recording.add(response)
         if response.HasField("result_complete"):
-            self._forget(operation)
-            query.session.totals.count(query.part)
-            query.why_not = query.names_changed
-            note_cost(query)
-            query.keep()
+            self._completed(operation, query)
+
+    def ended(self, operation: str, query: Query) -> None:
+        """The only stream of an answer has ended; to those who cannot ask for another the server does not say so."""
+        if not query.recording.complete:
+            query.recording.complete = True
+            self._safely(self._completed, operation, query)
+
+    def _completed(self, operation: str, query: Query) -> None:
+        self._forget(operation)
+        query.session.totals.count(query.part)
+        note_cost(query)
+        query.keep()
 
     def give_up(self, query: Query, reason: str) -> None:
         """The server did not take known parts; the query runs without them."""
@@ -267,6 +274,7 @@ class _Recorded:
         self, continuation: Any, details: Any, request: Any, interceptor: Interceptor, query: Query, without: Any = None
     ) -> None:
         self._interceptor, self._operation, self._query = interceptor, request.operation_id, query
+        self._is_the_only_one = isinstance(request, base_pb2.ExecutePlanRequest) and not _is_reattachable(request)
         self._call = continuation(details, request)
         self._as_given = None if without is None else lambda: continuation(details, without)
         self._ahead: deque[Any] = deque()
@@ -298,6 +306,8 @@ class _Recorded:
         try:
             response = self._next()
         except StopIteration:
+            if self._is_the_only_one:
+                self._interceptor.ended(self._operation, self._query)
             raise
         except BaseException:
             self._interceptor.failed(self._operation, self._query)

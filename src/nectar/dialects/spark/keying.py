@@ -34,12 +34,21 @@ _UNSEEN: Final = "its files were not looked at, since another part is refused"
 
 
 @dataclass(frozen=True, slots=True)
+class Own:
+    """What a node reads and calls itself, by name as well."""
+
+    files: tuple[Identity, ...]
+    functions: tuple[Pickled, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Keyed:
     """A program and what its keys stand for. barred: the whole is refused for reasons that count for its parts, too.
 
     states: of files, by read, for a server that remembers (`fresh.py`). steps: the relations of the plan, inputs first.
     node_of, contents: for each of them the number of its node, and what its keys say that it does. reads: those that
-    read files, with the identities of the files. frame: the engine and the settings that all keys stand for.
+    read files, with the identities of the files. own: what each node adds to those below it. frame: the engine and the
+    settings that all keys stand for.
     """
 
     program: Program
@@ -49,7 +58,7 @@ class Keyed:
     states: Mapping[bytes, bytes]
     steps: tuple[Step, ...] = ()
     node_of: tuple[int, ...] = ()
-    files: Mapping[int, tuple[Identity, ...]] = field(default_factory=dict)  # by the node that reads them
+    own: Mapping[int, Own] = field(default_factory=dict)
     barred: bool = False
     contents: tuple[bytes, ...] = ()
     reads: Mapping[int, tuple[Source, tuple[Identity, ...]]] = field(default_factory=dict)
@@ -71,6 +80,7 @@ class Keyed:
             elif changed.isdisjoint(self.steps[at].inputs):
                 keys.append(self.program.nodes[self.node_of[at]].keys[which])
             else:
+                assert not self.steps[at].names, "what is read by name has no place among the inputs"
                 below = [keys[each] for each in self.steps[at].inputs]
                 keys.append(key_of_step(self.frame, self.contents[at], below))
                 changed.add(at)
@@ -82,14 +92,14 @@ class Keyed:
 
     def files_below(self, node: int) -> list[Identity]:
         """The files that a node is made from, each once."""
-        below = sorted(self.program.below(node))
-        return list(dict.fromkeys(file for each in below for file in self.files.get(each, ())))
+        return list(dict.fromkeys(file for own in self._own_below(node) for file in own.files))
 
     def functions_below(self, node: int) -> list[Pickled]:
-        """The Python functions that a node is made with."""
-        below = set(self.program.below(node))
-        steps = zip(self.steps, self.node_of, strict=True)
-        return [function for step, number in steps if number in below for function in step.functions]
+        """The Python functions that a node is made with, those of views and those that were registered included."""
+        return [function for own in self._own_below(node) for function in own.functions]
+
+    def _own_below(self, node: int) -> list[Own]:
+        return [self.own[each] for each in sorted(self.program.below(node)) if each in self.own]
 
     def apart(self) -> frozenset[int]:
         """Nodes whose rows, copied, could take their place wherever they stand in the plan."""
@@ -152,24 +162,25 @@ class _Keying:
         self._by_key: dict[tuple[bytes, ...], int] = {}
         self._sources: list[Source] = []
         self._identities: list[Identity] = []
-        self._functions: list[Pickled] = [function for step in steps for function in step.functions]
+        self._functions: list[Pickled] = []
         self._reads: dict[int, tuple[Source, tuple[Identity, ...]]] = {}
-        self._files: dict[int, tuple[Identity, ...]] = {}
+        self._own: dict[int, Own] = {}
         self._names_refused = False  # what is behind a name may act: such a plan must not be sent twice
 
     def run(self) -> Keyed:
         barred = any((step.refusals and step.layout) or self._why_not_the_engines(step) for step in self._steps)
         for step in self._steps:
             # Where nothing can be reused, no file is looked at.
-            known = len(self._identities)
+            files, functions = len(self._identities), len(self._functions)
             made = self._relation if step.read is None else self._read_step
             self._node_of.append(self._added(made(step, look=not barred)))
-            self._files.setdefault(self._node_of[-1], tuple(self._identities[known:]))
+            own = Own(tuple(self._identities[files:]), tuple(self._functions[functions:]))
+            self._own.setdefault(self._node_of[-1], own)
         sources = {id(source): source for source in self._sources}
         identities = {id(identity): identity for identity in self._identities}
         return Keyed(
             Program(tuple(self._nodes)), tuple(sources.values()), tuple(identities.values()), tuple(self._functions),
-            self._states, tuple(self._steps), tuple(self._node_of), self._files, barred or self._names_refused,
+            self._states, tuple(self._steps), tuple(self._node_of), self._own, barred or self._names_refused,
             tuple(self._contents),
             self._reads, self._frame,
         )  # fmt: skip
@@ -188,6 +199,7 @@ class _Keying:
         named = [self._named(name, look=look) for name in step.names]
         self._names_refused = self._names_refused or any(node.refusal for node in named)
         nodes = [*(self._nodes[number] for number in below), *named]
+        self._functions += step.functions
         content = joined("relation", step.content, *self._registered(step))
         below_refused = sorted((node.refusal for node in nodes if node.refusal), key=lambda reason: reason == _UNSEEN)
         refusal = self._refusal(step) or next(iter(below_refused), "")

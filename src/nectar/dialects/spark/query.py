@@ -42,9 +42,8 @@ class Query:
 
     plan: its root relation, ours to change. part: its line in the report. scope: what names meant when the keys were
     made. choice: what is known of it. answer: the whole result, if that is known. known: what stands in the plan for
-    parts. why_not: why the result is not kept, if that is known already. recording: what the server answers. result:
-    what was put together from parts of its files (`incremental`), in the place of a recording; made_from: from which.
-    spans, shape: how it is found again as a part of a larger one.
+    parts. recording: what the server answers. result: what was put together from parts of its files (`incremental`), in
+    the place of a recording; made_from: from which. spans, shape: how it is found again as a part of a larger one.
     """
 
     session: Session
@@ -60,7 +59,6 @@ class Query:
     lookups: dict[int, int] = field(default_factory=dict)  # of nodes that may be reused: how often they were asked for
     known: dict[int, tuple[Entry, Any]] = field(default_factory=dict)
     leases: list[Lease] = field(default_factory=list)
-    why_not: str = ""
     scope_now: Callable[[], Scope] | None = None  # what names mean by now
     recording: Recording = field(default_factory=Recording)
     result: pa.Table | None = None
@@ -105,9 +103,12 @@ class Query:
                 self.catalog.end(leases)
 
     def keep(self) -> None:
-        """The result that was recorded is kept in the background, if it is worth it and its inputs are the same."""
+        """The result is there, and is kept in the background, if it is worth it and its inputs are the same."""
         self.release()
         if self.is_known or self.keyed.root.refusal:
+            return
+        if self.names_changed:  # until now; what the server is taught from now on does not matter
+            self.part.keeping = f"not kept: {self.names_changed}"
             return
         self.part.keeping = "being kept"
         size = self.recording.size if self.result is None else self.result.nbytes
@@ -120,7 +121,7 @@ class Query:
             part.keeping = f"not kept: {table}"
             return
         part.size = table.nbytes
-        why_not = self.why_not or self.catalog.worth_keeping(part.seconds, table.nbytes).removeprefix("not kept: ")
+        why_not = self.catalog.worth_keeping(part.seconds, table.nbytes).removeprefix("not kept: ")
         why_not = why_not or "; ".join(self.keyed.what_changed(self.session.inputs)) or self._why_another()
         if why_not:
             part.keeping = f"not kept: {why_not}"

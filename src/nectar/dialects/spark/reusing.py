@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import OrderedDict
+from functools import partial
 from typing import Any, Final
 
 import grpc
@@ -23,7 +24,7 @@ from nectar.dialects.spark.stored import relation_of
 from nectar.dialects.spark.writing import Limits, schema_by_engine, size_of, write
 from nectar.errors import NectarError
 from nectar.model.entry import Entry
-from nectar.rewrite.choose import choose
+from nectar.rewrite.choose import choose_opened
 from nectar.rewrite.consistency import reusable
 from nectar.store.read import Result
 
@@ -55,13 +56,7 @@ def look_up(query: Query) -> None:
             entries.setdefault(number, answer.entry)
         lookups[number] = max(lookups.get(number, 0), answer.lookups)
     query.lookups = lookups
-    while True:
-        query.choice = choose(program, entries, lookups)
-        lost = [number for number in query.choice.hits if not _is_opened(query, number, entries[number])]
-        if not lost:
-            return
-        for number in lost:
-            del entries[number]
+    query.choice = choose_opened(program, entries, lookups, partial(_is_opened, query))
 
 
 def _parts(query: Query) -> list[int]:

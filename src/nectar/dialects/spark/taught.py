@@ -125,20 +125,18 @@ class Taught:
         pending = Registered(secrets.token_bytes(16), refusal=_PENDING)
         self._change(lambda scope: scope.with_function(name, pending))
 
+        known, refused = before.functions.get(name.lower()), Registered(refusal=_TWICE)
+
+        def is_alone(scope: Scope) -> bool:
+            """Whether nobody else has taught the name anything, before the server answered or since."""
+            others = known is not None and known.refusal == _PENDING
+            return scope.functions.get(name.lower()) is pending and not others
+
         def learned(scope: Scope) -> Scope:
-            return scope.with_function(name, registered if _is_still(scope, pending) else Registered(refusal=_TWICE))
+            return scope.with_function(name, registered if is_alone(scope) else refused)
 
         def rejected(scope: Scope) -> Scope:
-            is_still = _is_still(scope, pending)
-            return (
-                scope.with_function_of(before, name)
-                if is_still
-                else scope.with_function(name, Registered(refusal=_TWICE))
-            )
-
-        def _is_still(scope: Scope, pending: Registered) -> bool:
-            was = before.functions.get(name.lower())
-            return scope.functions.get(name.lower()) is pending and (was is None or was.refusal != _PENDING)
+            return scope.with_function_of(before, name) if is_alone(scope) else scope.with_function(name, refused)
 
         return Lesson(lambda: learned, rejected)
 

@@ -7,6 +7,8 @@ from typing import Any, Final
 
 from pyspark.sql.connect.proto import expressions_pb2, relations_pb2, types_pb2
 
+from nectar.dialects.spark.messages import children_of
+
 Expression: Final = expressions_pb2.Expression
 Relation: Final = relations_pb2.Relation
 
@@ -90,20 +92,5 @@ def bare(message: Any) -> bytes:
         each = pending.pop()
         if each.DESCRIPTOR.full_name == "spark.connect.Expression":
             each.ClearField("common")
-        pending.extend(messages_in(each))
+        pending.extend(children_of(each))
     return bytes(plain.SerializeToString(deterministic=True))
-
-
-def messages_in(message: Any) -> list[Any]:
-    """The messages that a message directly consists of; maps stand for their values."""
-    found: list[Any] = []
-    for descriptor, value in message.ListFields():
-        if descriptor.message_type is None:
-            continue
-        if descriptor.message_type.GetOptions().map_entry:
-            found += [each for each in value.values() if hasattr(each, "DESCRIPTOR")]
-        elif descriptor.is_repeated:
-            found += value
-        else:
-            found.append(value)
-    return found

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from nectar.dialects.spark.incremental.messages import Relation, messages_in
+from nectar.dialects.spark.incremental.messages import Relation
+from nectar.dialects.spark.messages import children_of
 from nectar.dialects.spark.relations import Step
 
 _RELATION: Final = "spark.connect.Relation"
@@ -57,4 +58,4 @@ class Plan:
 def _inputs(relation: Any) -> list[Any]:
     """The relations that a relation is made from, in the order in which steps have them."""
     body = getattr(relation, relation.WhichOneof("rel_type"))
-    return [each for each in messages_in(body) if each.DESCRIPTOR.full_name == _RELATION]
+    return [each for each in children_of(body) if each.DESCRIPTOR.full_name == _RELATION]

@@ -10,7 +10,7 @@ import re
 from typing import Any, Final
 
 from nectar.dialects.spark.function_names import KNOWN, SINCE_4_3
-from nectar.dialects.spark.incremental.messages import messages_in
+from nectar.dialects.spark.messages import children_of
 from nectar.dialects.spark.text import calls_in
 
 AGGREGATES: Final = frozenset({
@@ -47,7 +47,7 @@ def why_not_row_wise(message: Any) -> str:
         reason = _why_not(each) if name == "spark.connect.Expression" else ""
         if reason:
             return reason
-        pending.extend(messages_in(each))
+        pending.extend(children_of(each))
     return ""
 
 
