@@ -80,14 +80,31 @@ class Query:
 
     def remaining(self) -> pl.LazyFrame:
         """The query with its known parts as sources, about to be run."""
-        if self.keyed.resolved is not None and not self.known:
+        if self.keyed.resolved is not None and not self.known and not self._once():
             return self.keyed.resolved  # which stays with the files it found
         self.runs(self.keyed.program.root)
         return self.frame_of(self.keyed.program.root)
 
-    def frame_of(self, node: int) -> pl.LazyFrame:
-        """The lazy frame that ends with a node."""
-        return self.keyed.plan.frame(self.keyed.step_of[node], self.sources())
+    def frame_of(self, node: int, beside: Container[bytes] = ()) -> pl.LazyFrame:
+        """The lazy frame that ends with a node. beside: keys of what other queries that run with it compute as well."""
+        return self.keyed.plan.frame(self.keyed.step_of[node], self.sources(), self._once(beside))
+
+    def _once(self, beside: Container[bytes] = ()) -> dict[int, bytes]:
+        """Steps that are computed once though several use them, with what they are known by.
+
+        Polars finds out by itself what steps have in common, but for those with Python functions: in a plan that was
+        written down and read again, no two functions are the same.
+        """
+        program = self.keyed.program
+        found: dict[int, bytes] = {}
+        for number in self.keyed.live:
+            node, users = program.nodes[number], program.users[number]
+            if node.refusal:
+                continue
+            last = not users or any(program.nodes[user].key not in beside for user in users)
+            if len(users) > 1 or (last and node.key in beside):
+                found.update(dict.fromkeys(self.keyed.steps_of(number), node.key[:16]))
+        return found
 
     def sources(self) -> dict[int, pl.LazyFrame]:
         """For each step whose result is known, a source that gives it."""
