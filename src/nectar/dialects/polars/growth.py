@@ -60,7 +60,7 @@ def _advanced(query: Query, number: int, rules: Rules, run: Run) -> bool:
         advanced = advance(parts, query.keyed, query.catalog, run, query.sources())
     if advanced is None:
         return False
-    query.known[number] = StoredFrame(advanced.frame)
+    query.known[number] = StoredFrame.of(advanced.frame)
     query.advanced[number] = advanced.used
     for piece in [*advanced.new, *advanced.merged]:
         _keep_state(query, parts, piece)

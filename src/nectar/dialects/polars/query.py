@@ -118,8 +118,8 @@ class Query:
         below = self.keyed.program.below(node, self.known)
         self.looking |= {step for each in below for step in self.keyed.steps_of(each) if step not in named}
 
-    def stands_for(self, number: int, frame: pl.DataFrame) -> bool:
-        """Whether a frame can take the place of a node: what is above expects the columns that the plan says.
+    def stands_for(self, number: int, schema: pl.Schema) -> bool:
+        """Whether a frame of these columns can take the place of a node: what is above expects those of the plan.
 
         Polars does not look at what a function of groups gives, which may have others.
         """
@@ -128,7 +128,7 @@ class Query:
             return True
         below = (plan.steps[step_of[each]] for each in program.below(number))
         handed_over = any(step.kind == "GroupBy" and step.body["apply"] is not None for step in below)
-        return not handed_over or bool(frame.schema == plan.schema(step_of[number]))
+        return not handed_over or bool(schema == plan.schema(step_of[number]))
 
     def forget_known(self) -> None:
         """Nothing is taken from the store any more."""
@@ -143,8 +143,8 @@ class Query:
             entry, frame = other.entries[other.keyed.program.root], other.result()
             for number, node in enumerate(self.keyed.program.nodes):
                 same = node.key == other.root.key and not node.refusal
-                if same and frame is not None and self.stands_for(number, frame):
-                    self.known[number], self.entries[number] = StoredFrame(frame), entry
+                if same and frame is not None and self.stands_for(number, frame.schema):
+                    self.known[number], self.entries[number] = StoredFrame.of(frame), entry
                     self.choice = replace(self.choice, hits={**self.choice.hits, number: entry})
 
     def close(self) -> None:
@@ -230,22 +230,23 @@ def is_opened(query: Query, number: int, entry: Entry) -> bool:
         return True
     pending = query.session.pending.get(entry.key)
     if pending is not None and entry.kind == "arrow" and not entry.manifest:
-        if not query.stands_for(number, pending[1]):
+        if not query.stands_for(number, pending[1].schema):
             return False
         # Of its own: whoever gets the frame may change it, and the other one is still to be written.
-        query.known[number], query.entries[number] = StoredFrame(pending[1].clone()), entry
+        query.known[number], query.entries[number] = StoredFrame.of(pending[1].clone()), entry
         return True
     try:
         opened = query.catalog.open(entry)
         if not isinstance(opened, Result):
             return False
-        frame = opened.to_polars()
+        stored = StoredFrame.opened(opened, whole=number == query.keyed.program.root)
     except (EnvironmentFailure, NectarError) as failure:
         _log.info("%s is computed again: %s", entry.about, failure)
         return False
-    if not query.stands_for(number, frame):
+    if not query.stands_for(number, stored.schema):
+        stored.close()
         return False
-    query.known[number], query.entries[number] = StoredFrame(frame), entry
+    query.known[number], query.entries[number] = stored, entry
     return True
 
 

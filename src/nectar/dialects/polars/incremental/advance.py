@@ -155,7 +155,7 @@ class _Work:
             if isinstance(piece, Gap):
                 found += self._filled(piece.start, piece.end, depth + 1)
             else:
-                stored = StoredFrame(self.read(piece.what))
+                stored = StoredFrame.of(self.read(piece.what))
                 self._opened.append(stored)
                 found.append({**self._beside, step: stored.lazy()})
         return found
