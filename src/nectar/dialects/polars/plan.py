@@ -64,7 +64,7 @@ class Plan:
         self._number_of_slot: dict[int, int] = {}
         self._schemas: dict[int, pl.Schema] = {}
         self._written: dict[int, Any] = {}
-        self._stand_ins: dict[int, pl.LazyFrame] = {}  # for scans whose schemas are known
+        self._stand_ins: dict[int, pl.LazyFrame] = {}  # for steps whose schemas are known
         self._collect(self._arena.root.idx)
 
     @classmethod
@@ -140,13 +140,16 @@ class Plan:
     def schema(self, number: int) -> pl.Schema:
         """Columns and types of what a step gives, as they were when first asked for."""
         if number not in self._schemas:
-            self._schemas[number] = self.frame(number, self._stand_ins).collect_schema()
+            inputs = self.steps[number].inputs
+            known = inputs and all(source in self._schemas for source in inputs)
+            below = {source: self.stand_in(source) for source in inputs} if known else self._stand_ins
+            self._schemas[number] = self.frame(number, below).collect_schema()
         return self._schemas[number]
 
     def stand_in(self, number: int) -> pl.LazyFrame:
         """A source that has the columns of a step, and is never read."""
         if number not in self._stand_ins:
-            return _nothing_but(self.schema(number))
+            self._stand_ins[number] = _nothing_but(self.schema(number))
         return self._stand_ins[number]
 
     def tell_schema(self, number: int, schema: Mapping[str, pl.DataType]) -> None:

@@ -124,10 +124,14 @@ class _Work:
     def extended(self, head: Run[Entry], end: int) -> Piece[pl.DataFrame] | None:
         """The state of a known run and of what is behind it; None if groups are so few that it makes no difference."""
         parts = self._parts
-        if head.what.rows < MANY_GROUPS or not isinstance(parts, StateParts) or parts.single is None:
+        if head.what.rows < MANY_GROUPS or not isinstance(parts, StateParts):
             return None
         begun = time.perf_counter()
-        frame = self._run(parts.extended(self.read(head.what), self._filled(head.end, end)))
+        extended = parts.extended(self.read(head.what), self._filled(head.end, end))
+        if extended is None:
+            self._used.clear()  # what was read is asked for again
+            return None
+        frame = self._run(extended)
         return Piece(head.start, end, frame, time.perf_counter() - begun + head.what.seconds)
 
     def _rows(self, pieces: Sequence[Run[Entry] | Gap]) -> Advanced | None:
