@@ -65,6 +65,7 @@ class Plan:
         self._schemas: dict[int, pl.Schema] = {}
         self._written: dict[int, Any] = {}
         self._stand_ins: dict[int, pl.LazyFrame] = {}  # for steps whose schemas are known
+        self._sources: dict[int, tuple[pl.LazyFrame, msgspec.Raw]] = {}  # by identity, for as long as they are held
         self._collect(self._arena.root.idx)
 
     @classmethod
@@ -167,8 +168,8 @@ class Plan:
     def written_schema(self, number: int) -> Any:
         """The same as Polars writes it into plans."""
         if number not in self._written:
-            empty = Plan.of(pl.DataFrame(schema=self.schema(number)).lazy())
-            self._written[number] = empty.steps[0].body["schema"]
+            (step,) = Plan.of(self.stand_in(number)).steps
+            self._written[number] = step.body["options"]["schema_fn"]["Right"]
         return self._written[number]
 
     def with_step(self, kind: str, body: dict[str, Any]) -> pl.LazyFrame:
@@ -176,6 +177,13 @@ class Plan:
         value = msgspec.Raw(msgspec.msgpack.encode({kind: body}))
         arena = _Arena(_Reference(1, 1), self._arena.dataframes[:1], [self._arena.dsl_plans[0], _Slot(value, 1)])
         return pl.LazyFrame.deserialize(io.BytesIO(self.header + msgspec.msgpack.encode(arena)))
+
+    def slot_of(self, source: pl.LazyFrame) -> msgspec.Raw:
+        """The only slot of a lazy frame that is nothing but a source; written once, however often it is used."""
+        known = self._sources.get(id(source))
+        if known is None:
+            self._sources[id(source)] = known = (source, _single_slot(source))
+        return known[1]
 
     def slots(self) -> dict[int, int]:
         """From the number of a step to the slot it stands in."""
@@ -252,7 +260,7 @@ class _Writer:
         """A step as Polars has it: its inputs as references, but steps in place where Polars wants them so."""
         frame = self._replaced.get(number)
         if frame is not None:
-            return _single_slot(frame)
+            return self._plan.slot_of(frame)
         step = self._plan.steps[number]
         sources = iter(step.inputs)
         content: dict[str, Any] = {}

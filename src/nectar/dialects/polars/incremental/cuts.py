@@ -31,7 +31,7 @@ from nectar.rewrite.alignment import Range, cut_together
 from nectar.store.read import Result
 
 Run = Callable[[pl.LazyFrame], pl.DataFrame]
-Keep = Callable[[bytes, bytes, pl.DataFrame, str], None]  # a small result: its key, its program, what it is
+Keep = Callable[[bytes, Callable[[], pl.DataFrame], str], None]  # a small result: its key, what makes it, what it is
 
 # The smallest and the largest value, how many are null, whether they are sorted, and whether the file has, by itself,
 # the columns and types of the stream.
@@ -295,8 +295,8 @@ class Streams:
         names = [_known_name(extent, known) for extent in self._extents(origin[0])]
         others = [name for name in known if name not in set(names)][-_MOST_FILES:]
         rows = [(name, *known[name]) for name in dict.fromkeys([*others, *names]) if name in known]
-        table = self._table(origin)
-        self._keep(table, table, _as_table(rows, self._types[origin]), f"ranges of {origin[1]}")
+        table, types = self._table(origin), self._types[origin]
+        self._keep(table, lambda: _as_table(rows, types), f"ranges of {origin[1]}")
 
     def _known_facts(self, origin: Origin) -> dict[bytes, Facts]:
         """What is known of files that were looked at before, by the names of the files."""
