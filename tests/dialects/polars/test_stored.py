@@ -38,12 +38,13 @@ arrow._read_by_polars = reading
 clicks = pl.scan_parquet(Path(sys.argv[1]) / "*.parquet")
 known = clicks.group_by("page").agg(pl.col("seconds").sum(), pl.len(), latest=pl.col("day").max())
 known = known.with_columns(text=pl.lit("x" * 100_000))
+twice = pl.LazyFrame({"x": [1, 2]})
 queries = {
     "one column": known.select(pl.col("seconds").max()),
     "filtered by another": known.filter(pl.col("latest") > 1).select("len").sort("len"),
     "only counted": known.select(pl.len()),
-    "none": known.join(pl.LazyFrame({"x": [1, 2]}), how="cross").select("x").sort("x"),
-    "none of some": known.filter(pl.col("latest") > 1).join(pl.LazyFrame({"x": [1, 2]}), how="cross").select("x").sort("x"),
+    "none": known.join(twice, how="cross").select("x").sort("x"),
+    "none of some": known.filter(pl.col("latest") > 1).join(twice, how="cross").select("x").sort("x"),
     "all": known.with_columns(more=pl.col("len") + 1, text=pl.col("text").str.len_chars()).sort("page"),
     "twice": known.select("page", "len").join(known.select("page", "seconds"), on="page").sort("page"),
 }
