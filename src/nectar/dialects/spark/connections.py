@@ -14,11 +14,12 @@ from typing import Any, Final
 import grpc
 import pyarrow as pa
 import pyarrow.ipc
-from pyspark.sql.connect.proto import base_pb2
+from pyspark.sql.connect.proto import base_pb2, catalog_pb2, relations_pb2
 
 from nectar.errors import EnvironmentFailure
 
 _SECONDS: Final = 20.0  # for a question that any server answers at once
+_CACHED: Final = "InMemoryRelation"  # what Spark calls a frame that it has cached, in the plans that it shows
 _SECONDS_TO_RUN: Final = 120.0  # for a small query: the first one of a server takes long
 
 
@@ -71,6 +72,21 @@ class Connection:
         request = self._living()._analyze_plan_request_with_metadata()
         request.input_files.plan.root.CopyFrom(relation)
         return list(self._asked(self._stub.AnalyzePlan, request).input_files.files)
+
+    def has_cached(self, relation: Any) -> bool:
+        """Whether the server would answer a part of a query from what some session has cached."""
+        request = self._living()._analyze_plan_request_with_metadata()
+        request.explain.plan.root.CopyFrom(relation)
+        request.explain.explain_mode = base_pb2.AnalyzePlanRequest.Explain.EXPLAIN_MODE_EXTENDED
+        return _CACHED in self._asked(self._stub.AnalyzePlan, request).explain.explain_string
+
+    def catalog(self) -> str:
+        """Which catalog and which database of it names of tables refer to."""
+        kinds = catalog_pb2.Catalog
+        asked = (kinds(current_catalog=catalog_pb2.CurrentCatalog()),
+                 kinds(current_database=catalog_pb2.CurrentDatabase()))  # fmt: skip
+        told = [self.rows(relations_pb2.Relation(catalog=each)).column(0)[0].as_py() for each in asked]
+        return "\0".join(map(str, told))
 
     def rows(self, relation: Any) -> pa.Table:
         """What a small query gives."""

@@ -12,6 +12,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql.connect.expressions import PythonUDF
 
 from nectar.errors import NectarError
@@ -58,6 +59,12 @@ def known_as(command: bytes) -> Pickled | None:
     """What is remembered of pickled bytes."""
     with _lock:
         return _remembered.get(digest_of(command))
+
+
+def recall(command: bytes) -> None:
+    """A function that another process has pickled is known as it is here. Raises whatever unpickling raises."""
+    function, _ = CloudPickleSerializer().loads(command)
+    _remember(command, replace(_described(function), command=command))
 
 
 def is_still(pickled: Pickled) -> bool:

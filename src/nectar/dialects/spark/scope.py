@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 from nectar.dialects.spark.function_names import KNOWN
 from nectar.dialects.spark.functions import Pickled
@@ -24,7 +24,8 @@ class View:
 
     made: its last key as everything was when it was made, which an engine may have frozen. content: what the
     definition says besides. folder: where the program was then, which relative paths may refer to. spelling: the name
-    as it was written then. refusal: why nothing that reads it is reused.
+    as it was written then. refusal: why nothing that reads it is reused. command: what made it, for those who have to
+    make it again; None if that would do more, or is too large to be remembered.
     """
 
     steps: tuple[Step, ...] = ()
@@ -35,15 +36,20 @@ class View:
     spelling: Name = ()
     is_temporary: bool = True
     refusal: str = ""
+    command: Any = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """A function that the server was taught. content: what it is and computes, canonical. refusal: why not reused."""
+    """A function that the server was taught. content: what it is and computes, canonical. refusal: why not reused.
+
+    command: what taught it.
+    """
 
     content: bytes = b""
     functions: tuple[Pickled, ...] = ()
     refusal: str = ""
+    command: Any = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
