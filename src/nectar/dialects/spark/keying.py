@@ -359,7 +359,13 @@ class _Keying:
         except UserError:
             if period is None or self._validity is None or read.is_streaming or not read.HasField("data_source"):
                 raise
-            return self._good_for(period, text_of(read), partial(self._validity.of_source, read))
+            reader = self._scope.sources.get(read.data_source.format.lower())
+            if reader is None:
+                return self._good_for(period, text_of(read), partial(self._validity.of_source, read, b""))
+            if not is_still(reader):
+                raise UserError(f"the source {read.data_source.format} changed after it was registered") from None
+            self._functions.append(reader)
+            return self._good_for(period, text_of(read), partial(self._validity.of_source, read, reader.digest))
 
     def _good_for(self, period: float, text: str, content_of: Callable[[], bytes]) -> Node:
         """A source that is good for a period. Its key says which period it is."""

@@ -191,5 +191,7 @@ def _teach(scope: Scope, taught: dict[tuple[str, ...], View | Registered], comma
 
 
 def _meanings(scope: Scope) -> Mapping[tuple[str, ...], View | Registered]:
-    functions = {("function", name): function for name, function in scope.functions.items()}
-    return {**functions, **{("view", *name): view for name, view in scope.views.items()}}
+    found: dict[tuple[str, ...], View | Registered] = {}
+    found.update({("function", name): function for name, function in scope.functions.items()})
+    found.update({("view", *name): view for name, view in scope.views.items()})
+    return found

@@ -8,6 +8,7 @@ compared row by row in any order, and those that an engine wrote by itself by th
 from __future__ import annotations
 
 import os
+import socket
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -16,6 +17,7 @@ from typing import Any, Final
 import grpc
 import pyarrow as pa
 from pyspark.errors import PySparkException
+from pyspark.sql.connect.client import DefaultChannelBuilder
 from pyspark.sql.connect.proto import commands_pb2, relations_pb2
 from pyspark.sql.connect.session import SparkSession
 
@@ -45,6 +47,7 @@ from nectar.recipes.recipe import Checksum
 from nectar.report.run import Part
 from nectar.store.inputs.identity import Identity
 
+_PATIENCE: Final = 10.0  # seconds
 _OTHER_FILES: Final = "other files are found where it read: some came or went"
 
 
@@ -150,7 +153,7 @@ class _Replay:
     def _connected(self) -> Any:
         """A client of an engine like the one that computed the result, whose session has the settings of then."""
         is_spark = self._recipe.environment.engine == "Spark"
-        session = SparkSession.builder.remote(os.environ["SPARK_REMOTE"] if is_spark else address()).create()
+        session = SparkSession.builder.remote(_server_named() if is_spark else address()).create()
         client = session.client
         engine = engine_of(client)
         if isinstance(engine, str):
@@ -262,6 +265,17 @@ class _Replay:
         )  # fmt: skip
         if not isinstance(kept, Kept):
             raise because(kept.reason)
+
+
+def _server_named() -> str:
+    """The address of the server that the environment names, once it is known that one is there: clients wait long."""
+    named = os.environ["SPARK_REMOTE"]
+    host, _, port = DefaultChannelBuilder(named).endpoint.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _PATIENCE).close()
+    except OSError as error:
+        raise because(f"there is no server at {host}:{port}, which SPARK_REMOTE names: {error}") from error
+    return named
 
 
 _NOBODY: Final = Identity("", None, None, None, b"")

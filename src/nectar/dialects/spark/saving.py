@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Final
 
+import pyarrow as pa
 from pyspark.sql.connect.dataframe import DataFrame
 from pyspark.sql.connect.types import proto_schema_to_pyspark_data_type
 
@@ -25,6 +26,8 @@ from nectar.errors import NotSavedError, UserError
 from nectar.model.entry import Entry
 from nectar.session import Session
 
+# Polars writes text so that Spark does not read it.
+_PLAIN: Final = {"string_view": pa.string(), "large_string": pa.string(), "binary_view": pa.binary()}
 _ATTEMPTS: Final = 3  # a result that is found may be deleted before it has a name
 _IN_MEMORY: Final = frozenset({"local_relation", "cached_local_relation", "chunked_cached_local_relation"})
 
@@ -102,13 +105,20 @@ def _no_computation(query: Query) -> str:
     return "it is a frame in memory, which nothing was computed from: write it to a file, and save what you make of it"
 
 
+def _plain(table: pa.Table) -> pa.Table:
+    """A table of other engines, with columns that Spark knows."""
+    kinds = [_PLAIN.get(str(field.type), field.type) for field in table.schema]
+    kinds = [kind.value_type if pa.types.is_dictionary(kind) else kind for kind in kinds]
+    return table.cast(pa.schema([field.with_type(kind) for field, kind in zip(table.schema, kinds, strict=True)]))
+
+
 def scanned(name: str, session: Any) -> Any:
     """A frame of a session that has the rows of the result a name points to now; made again if it was deleted."""
     found = meant(name)
     with result_of(found.catalog, found.key, found.label) as result:
         table = result.to_arrow()
     if not is_whole(table):
-        return session.createDataFrame(table)
+        return session.createDataFrame(_plain(table))
     try:
         schema = proto_schema_to_pyspark_data_type(schema_of(table))
     except Exception as error:  # of a newer client

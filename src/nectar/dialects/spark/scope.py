@@ -56,13 +56,15 @@ class Registered:
 class Scope:
     """What names mean. unknown: why nobody knows which functions and sources there are; empty if it is known.
 
-    foreign: why names of relations, and texts, are not followed at this engine; empty if they are.
+    foreign: why names of relations, and texts, are not followed at this engine; empty if they are. sources: formats
+    that the server was taught, with the classes that read them.
     """
 
     views: Mapping[Name, View] = field(default_factory=dict)
     functions: Mapping[str, Registered] = field(default_factory=dict)
     unknown: str = ""
     foreign: str = ""
+    sources: Mapping[str, Pickled] = field(default_factory=dict)
 
     @property
     def instead(self) -> frozenset[str]:
@@ -88,6 +90,10 @@ class Scope:
     def with_function(self, name: str, function: Registered) -> Scope:
         """The scope in which a function has this name."""
         return replace(self, functions={**self.functions, name.lower(): function})
+
+    def with_source(self, name: str, reader: Pickled) -> Scope:
+        """The scope in which data is read by a class under this name."""
+        return replace(self, sources={**self.sources, name.lower(): reader})
 
     def with_view_of(self, other: Scope, name: Name) -> Scope:
         """The scope in which a name means what it means in another."""
@@ -116,6 +122,7 @@ class Scope:
         return Scope(
             {name: view for name, view in self.views.items() if name in plain},
             {name: function for name, function in self.functions.items() if name in called}, self.unknown, self.foreign,
+            self.sources,
         )  # fmt: skip
 
 

@@ -16,7 +16,9 @@ from typing import Any, Final
 
 from pyspark.sql.connect.proto import commands_pb2, relations_pb2
 
+from nectar.dialects.spark.functions import known_as
 from nectar.dialects.spark.keying import Keyed
+from nectar.dialects.spark.reads import FORMATS
 from nectar.dialects.spark.relations import Step, registration_of, steps_of
 from nectar.dialects.spark.scope import Registered, Scope, View
 from nectar.dialects.spark.sql.queries import is_query, read_ahead
@@ -113,7 +115,9 @@ class Taught:
             self._change(lambda scope: scope.with_function(content.function_name, refused))
         elif command in ("write_operation_v2", "merge_into_table_command"):
             self._change(Scope.without_tables)
-        elif command in (None, "register_data_source", "extension", "execute_external_command", "pipeline_command"):
+        elif command == "register_data_source":
+            self._register_source(content)
+        elif command in (None, "extension", "execute_external_command", "pipeline_command"):
             self._change(lambda _: Scope(unknown=_ANY))
         return None
 
@@ -140,6 +144,14 @@ class Taught:
             return scope.with_function_of(before, name) if is_alone(scope) else scope.with_function(name, refused)
 
         return Lesson(lambda: learned, rejected)
+
+    def _register_source(self, source: Any) -> None:
+        """A class reads data under a name from now on. What stands in the place of a format of the engine may be all."""
+        known = known_as(source.python_data_source.command)
+        if known is None or not known.digest or source.name.lower() in FORMATS | self._scope.sources.keys():
+            self._change(lambda _: Scope(unknown=_ANY))
+        else:
+            self._change(lambda scope: scope.with_source(source.name, known))
 
     # views and tables
 

@@ -32,6 +32,8 @@ def declared(frame: Any, period: str | float) -> Any:
     seconds = parse_duration(period)
     if not seconds > 0:
         raise UserError(f"a frame cannot be valid for {period!r}: name a time such as '1d' or '15 min'")
+    if not hasattr(frame, "_plan"):
+        raise UserError(f"only frames of Spark Connect can be valid for a while, and this is a {type(frame).__name__}")
     marked = frame.select("*")  # a frame of its own: the one that was given is as it was
     _periods[marked._plan._plan_id] = seconds
     return marked
@@ -65,15 +67,18 @@ class Validity:
     endpoint: str = ""
     catalog: Callable[[], str] | None = None
 
-    def of_source(self, read: Any) -> bytes:
-        """What a source is: everything that is said about how it is reached, but for credentials."""
+    def of_source(self, read: Any, reader: bytes) -> bytes:
+        """What a source is: everything that is said about how it is reached, but for credentials.
+
+        reader: what reads it, if that is no part of the engine.
+        """
         source = read.data_source
         options = [text for name in sorted(source.options) if not may_be_secret(name)
                    for text in (name.lower(), source.options[name])]  # fmt: skip
         schema = ("schema", source.schema) if source.HasField("schema") else ("inferred",)
         return joined(
             "source", source.format, joined(*schema), joined(*options), joined(*source.paths),
-            joined(*source.predicates), source.source_name, os.getcwd(),
+            joined(*source.predicates), source.source_name, os.getcwd(), reader,
         )  # fmt: skip
 
     def of_table(self, name: Sequence[str]) -> bytes:
