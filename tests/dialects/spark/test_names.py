@@ -240,7 +240,8 @@ def test_a_program_is_explained_from_the_command_line(tmp_path, log, command):
         assert done.stdout == "3\n"
     told = done.stderr
     if "--json" in command:
-        assert json.loads(told.splitlines()[0])["parts"][0]["becomes"] == "reused"
+        (line,) = [line for line in told.splitlines() if line.startswith("{")]
+        assert json.loads(line)["parts"][0]["becomes"] == "reused"
     else:
         assert "all of it is known: about" in told
     assert "nectar: 1 of 1 part reused" in told
