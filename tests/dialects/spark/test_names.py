@@ -17,6 +17,7 @@ from tests.dialects.spark.conftest import write_day
 from tests.dialects.spark.test_reuse import SOURCE
 
 import nectar
+from nectar.dialects.spark import saving
 from nectar.errors import DeletedError, NotSavedError, UnknownNameError
 from nectar.report.explanation import watchers
 
@@ -253,3 +254,32 @@ def test_lineage_of_a_function_leads_to_what_it_made(spark, enabled, log):
     graph = enabled.catalog.index.trace_results([saved.key], "upstream")
     assert len(graph.functions) == 1
     assert len(graph.files) == 2
+
+
+# of other engines
+
+
+def test_a_table_of_another_engine_becomes_a_frame(spark, enabled):
+    import pyarrow as pa
+
+    table = pa.table(
+        {
+            "l": pa.array(["a", None, "b"], pa.large_string()),
+            "c": pa.array(["a", None, "a"]).dictionary_encode(),
+            "n": [1, 2, 3],
+        }
+    )
+    enabled.catalog.keep(b"k" * 32, b"p" * 32, table, table=True)
+    enabled.catalog.bind("other", b"k" * 32)
+    assert [tuple(row) for row in nectar.scan("other", spark).orderBy("n").collect()] == [
+        ("a", "a", 1),
+        (None, None, 2),
+        ("b", "a", 3),
+    ]
+    views = pa.table({"v": pa.array(["a"]).cast(pa.string_view())})  # as Polars writes them
+    assert saving._plain(views).schema.types == [pa.string()]
+    odd = pa.table({"n": pa.array([1], pa.uint64())})
+    enabled.catalog.keep(b"x" * 32, b"p" * 32, odd, table=True)
+    enabled.catalog.bind("odd", b"x" * 32)
+    with pytest.raises(nectar.UserError, match="odd has columns that this Spark does not take"):
+        nectar.scan("odd", spark)

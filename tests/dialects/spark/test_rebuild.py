@@ -364,7 +364,14 @@ def test_a_part_that_the_engine_wrote_is_written_again(project):
         assert before.column_names == ["g", "total"]
         assert catalog.discard(entries.values()) == 2
     project.lose_sources()
-    done, after = project.rebuild(entries["parquet"].key)
+    key = entries["parquet"].key
+    written = project.recipe(key).recipe.environment
+    elsewhere = msgspec.structs.replace(written, machine="abacus")
+    project.change_recipe(key, lambda recipe: msgspec.structs.replace(recipe, environment=elsewhere))
+    (reason,) = reasons_of(project, key, allow_environment_change=True)  # counting rows is not enough there
+    assert "only the number of its rows can be compared" in reason
+    project.change_recipe(key, lambda recipe: msgspec.structs.replace(recipe, environment=written))
+    done, after = project.rebuild(key)
     assert done.made
     assert not done.difference
     assert done.entry.kind == "parquet"

@@ -288,6 +288,7 @@ def test_a_period_is_a_time(period, error):
 
 # sources of the user's own, as JDBC is on Sail
 
+
 @pytest.fixture
 def own_source(spark):
     from pyspark.sql.datasource import DataSource, DataSourceReader

@@ -40,7 +40,7 @@ def checksum_of(table: pa.Table) -> Checksum:
 
 def rows_only(rows: int) -> Checksum:
     """The checksum of what was not looked at: only its rows were counted."""
-    return Checksum(rows, b"", b"", b"", ())
+    return Checksum(rows, str(rows).encode(), b"", b"", ())
 
 
 def _exact(table: pa.Table) -> bytes:
@@ -60,7 +60,8 @@ def _digest(table: pa.Table, hashes: Any) -> bytes:
 
 def _with_column(hashes: Any, column: pa.ChunkedArray) -> Any:
     """Hashes of rows that have one column more."""
-    return _mixed(hashes * _PRIME + _hashed(column))
+    as_text = pa.types.is_decimal(column.type) or pa.types.is_large_string(column.type)
+    return _mixed(hashes * _PRIME + _hashed(column.cast(pa.string()) if as_text else column))
 
 
 def _mixed(hashes: Any) -> Any:
@@ -70,13 +71,19 @@ def _mixed(hashes: Any) -> Any:
 
 
 def _hashed(column: pa.ChunkedArray) -> Any:
-    """A number for each value."""
-    values = pd.util.hash_array(_plain(column), categorize=False)
+    """A number for each value; the same text is hashed once."""
+    if pa.types.is_string(column.type):
+        coded = pc.fill_null(column, "").dictionary_encode().unify_dictionaries().combine_chunks()
+        coded = coded.chunk(0) if isinstance(coded, pa.ChunkedArray) else coded
+        values = pd.util.hash_array(np.asarray(coded.dictionary, dtype=object), categorize=False)
+        values = values[np.asarray(coded.indices)]
+    else:
+        values = pd.util.hash_array(_plain(column), categorize=False)
     return values + np.asarray(pc.is_null(column)).astype(np.uint64) * _PRIME
 
 
 def _plain(column: pa.ChunkedArray) -> Any:
-    """The values of a column as pandas hashes them: numbers or texts, the same for equal values."""
+    """The values of a column as pandas hashes them: numbers, or texts that are the same for equal values."""
     kind = column.type
     if pa.types.is_boolean(kind):
         return np.asarray(pc.fill_null(column, False).cast(pa.int8()))
@@ -86,10 +93,6 @@ def _plain(column: pa.ChunkedArray) -> Any:
         return np.asarray(pc.fill_null(column.cast(pa.int32()), 0))
     if pa.types.is_timestamp(kind) or pa.types.is_duration(kind) or pa.types.is_time64(kind):
         return np.asarray(pc.fill_null(column.cast(pa.int64()), 0))
-    if pa.types.is_decimal(kind):
-        column = column.cast(pa.string())
-    if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-        return np.asarray(pc.fill_null(column, ""), dtype=object)
     return np.asarray([repr(value) for value in column.to_pylist()], dtype=object)
 
 

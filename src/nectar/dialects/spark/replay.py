@@ -249,6 +249,8 @@ class _Replay:
             told = "it has no checksum to be compared with"
         else:
             told = difference(recipe.checksum, now, ordered=recipe.ordered, comparable=not elsewhere, engine="pandas")
+            if elsewhere and not recipe.checksum.unordered:
+                told = "only the number of its rows can be compared"
         name = recipe.environment.engine
         return self._order.judged(
             told, name, elsewhere, lambda: suspects_in([each.function for each in query.keyed.functions])

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql.connect.dataframe import DataFrame
 from pyspark.sql.connect.types import proto_schema_to_pyspark_data_type
 
@@ -105,22 +106,28 @@ def _no_computation(query: Query) -> str:
     return "it is a frame in memory, which nothing was computed from: write it to a file, and save what you make of it"
 
 
-def _plain(table: pa.Table) -> pa.Table:
-    """A table of other engines, with columns that Spark knows."""
-    kinds = [_PLAIN.get(str(field.type), field.type) for field in table.schema]
-    kinds = [kind.value_type if pa.types.is_dictionary(kind) else kind for kind in kinds]
-    return table.cast(pa.schema([field.with_type(kind) for field, kind in zip(table.schema, kinds, strict=True)]))
-
-
 def scanned(name: str, session: Any) -> Any:
     """A frame of a session that has the rows of the result a name points to now; made again if it was deleted."""
     found = meant(name)
     with result_of(found.catalog, found.key, found.label) as result:
         table = result.to_arrow()
-    if not is_whole(table):
-        return session.createDataFrame(_plain(table))
     try:
-        schema = proto_schema_to_pyspark_data_type(schema_of(table))
-    except Exception as error:  # of a newer client
-        raise UserError(f"{name} has columns that this version of Spark does not know: {error}") from error
-    return session.createDataFrame(without_schema(table), schema)
+        if not is_whole(table):
+            return session.createDataFrame(_plain(table))
+        return session.createDataFrame(without_schema(table), proto_schema_to_pyspark_data_type(schema_of(table)))
+    except (pa.ArrowException, PySparkException) as error:
+        raise UserError(f"{name} has columns that this Spark does not take: {error}; nectar.open reads them") from error
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """A table of other engines, with columns that Spark knows."""
+    return pa.table([_plain_column(column) for column in table.columns], table.column_names)
+
+
+def _plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    is_coded = pa.types.is_dictionary(column.type)
+    kind = column.type.value_type if is_coded else column.type
+    plain = _PLAIN.get(str(kind), kind)
+    if not is_coded:
+        return column.cast(plain)
+    return pa.chunked_array([chunk.dictionary.cast(plain).take(chunk.indices) for chunk in column.chunks], plain)
