@@ -146,7 +146,7 @@ class Taught:
         return Lesson(lambda: learned, rejected)
 
     def _register_source(self, source: Any) -> None:
-        """A class reads data under a name from now on. What stands in the place of a format of the engine may be all."""
+        """A class reads data under a name from now on; if that is a name of the engine's, nothing is known any more."""
         known = known_as(source.python_data_source.command)
         if known is None or not known.digest or source.name.lower() in FORMATS | self._scope.sources.keys():
             self._change(lambda _: Scope(unknown=_ANY))
