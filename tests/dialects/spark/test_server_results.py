@@ -151,6 +151,15 @@ def _in(session, frame, declared):
     return nectar.valid_for(same, "1h") if declared else same
 
 
+def test_a_view_of_the_session_is_no_table_whatever_was_forgotten(spark, clock, outcome):
+    spark.range(3).createOrReplaceTempView("forgotten")
+    spark.sql("set spark.sql.shuffle.partitions = 3")
+    spark.client._nectar._taught._change(lambda scope: type(scope)())  # as after a statement that nobody knows
+    _, what, why = outcome(lambda: nectar.valid_for(spark.table("forgotten"), "1h").count())
+    assert what == "uncacheable"
+    assert "is a view of the session" in why
+
+
 def test_a_table_of_the_catalog_is_valid_for_a_while(spark, clock, outcome):
     spark.range(3).write.mode("overwrite").saveAsTable("numbers_of_a_test")
     try:

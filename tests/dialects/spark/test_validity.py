@@ -116,10 +116,12 @@ def test_tables_count_by_their_catalog_and_only_where_others_can_know_them(marke
     relation.common.plan_id = 1_000_001
     relation.read.named_table.unparsed_identifier = "sales.orders"
     assert "is one of the session" in key_of(relation).refusal
-    one = key_of(relation, catalog=lambda: "hive\0default")
+    meant = lambda name: f"hive.{'.'.join(name)}"
+    one = key_of(relation, table=meant)
     assert not one.refusal
-    assert one.keys != key_of(relation, catalog=lambda: "hive\0other").keys
-    assert one.keys != key_of(relation, now=11 * HOUR, catalog=lambda: "hive\0default").keys
+    assert one.keys == key_of(relation, table=meant).keys
+    assert one.keys != key_of(relation, table=lambda name: "another one").keys
+    assert one.keys != key_of(relation, now=11 * HOUR, table=meant).keys
 
 
 @pytest.mark.small

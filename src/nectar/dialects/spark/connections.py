@@ -8,7 +8,7 @@ program hears of it is what the server answers to the program's own call.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final
 
 import grpc
@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.ipc
 from pyspark.sql.connect.proto import base_pb2, catalog_pb2, relations_pb2
 
-from nectar.errors import EnvironmentFailure
+from nectar.errors import EnvironmentFailure, UserError
 
 _SECONDS: Final = 20.0  # for a question that any server answers at once
 _CACHED: Final = "InMemoryRelation"  # what Spark calls a frame that it has cached, in the plans that it shows
@@ -80,13 +80,13 @@ class Connection:
         request.explain.explain_mode = base_pb2.AnalyzePlanRequest.Explain.EXPLAIN_MODE_EXTENDED
         return _CACHED in self._asked(self._stub.AnalyzePlan, request).explain.explain_string
 
-    def catalog(self) -> str:
-        """Which catalog and which database of it names of tables refer to."""
-        kinds = catalog_pb2.Catalog
-        asked = (kinds(current_catalog=catalog_pb2.CurrentCatalog()),
-                 kinds(current_database=catalog_pb2.CurrentDatabase()))  # fmt: skip
-        told = [self.rows(relations_pb2.Relation(catalog=each)).column(0)[0].as_py() for each in asked]
-        return "\0".join(map(str, told))
+    def table(self, name: Sequence[str]) -> str:
+        """Which table a name means: its catalog, namespace and name. Raises UserError if it is one of the session."""
+        asked = catalog_pb2.GetTable(table_name=".".join(f"`{part.replace('`', '``')}`" for part in name))
+        (row,) = self.rows(relations_pb2.Relation(catalog=catalog_pb2.Catalog(get_table=asked))).to_pylist()
+        if row["isTemporary"]:
+            raise UserError(f"{'.'.join(name)} is a view of the session, and cannot be valid for a while")
+        return repr((row["catalog"], row["namespace"], row["name"]))
 
     def rows(self, relation: Any) -> pa.Table:
         """What a small query gives."""

@@ -246,8 +246,8 @@ def _has_outer_catalog(engine: Engine) -> bool:
 def _validity(client: Any, engine: Engine, now: float) -> Validity:
     """For sources that are good for a while; tables count where others than the session can know them."""
     if engine.elsewhere is not None:
-        return Validity(now, engine.elsewhere.endpoint, engine.elsewhere.catalog)
-    return Validity(now, catalog=connection_of(client).catalog if _has_outer_catalog(engine) else None)
+        return Validity(now, engine.elsewhere.endpoint, engine.elsewhere.table)
+    return Validity(now, table=connection_of(client).table if _has_outer_catalog(engine) else None)
 
 
 def _elsewhere(session: Session, engine: Engine) -> Elsewhere | None:

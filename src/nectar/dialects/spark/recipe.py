@@ -10,7 +10,7 @@ import glob
 import logging
 import os
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -135,12 +135,14 @@ def _prescribed(query: Query, number: int, *, is_part: bool) -> tuple[Prescripti
     declared = query.keyed.declared_below(number)
     if declared:
         return Prescription(), [f"it reads {each}, which is as it was for a while only" for each in declared]
-    steps = steps_of(query.given)
-    relation = steps[query.keyed.node_of.index(number)].message if number != query.keyed.program.root else query.given
+    relation, steps = query.given, steps_of(query.given)
+    if number != query.keyed.program.root:
+        relation = steps[query.keyed.node_of.index(number)].message
+        steps = steps_of(relation)
     refusals = _beside(relation)
     commands: list[Any] = []
     try:
-        _teach(_scope_of(query.scope, steps_of(relation)), {}, commands)
+        _teach(_scope_of(query.scope, steps), {}, commands)
     except UserError as error:
         refusals.append(str(error))
     variables = dict(each.partition("=")[::2] for each in query.engine.description[2:])
@@ -165,9 +167,8 @@ def _beside(relation: Any) -> list[str]:
     return []
 
 
-def _scope_of(scope: Scope, steps: Iterable[Step]) -> Scope:
+def _scope_of(scope: Scope, steps: Sequence[Step]) -> Scope:
     """As much of what names mean as a plan needs."""
-    steps = list(steps)
     return scope.only((name for step in steps for name in step.names), (call for step in steps for call in step.calls))
 
 

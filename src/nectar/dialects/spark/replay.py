@@ -128,6 +128,7 @@ class _Replay:
             RecordedInputs(
                 self._order.catalog, self._order.session.clock, self._recipe, self._order.by_content(), self._originals,
                 identity=self._order.session.settings.identity, shared=self._order.session.settings.shared,
+                host=socket.gethostname(),
             )
         )  # fmt: skip
 

@@ -59,13 +59,13 @@ def may_be_secret(name: str, value: str = "") -> bool:
 class Validity:
     """When a plan is keyed, and where its sources are looked for.
 
-    now: seconds since 1970. endpoint: of a server elsewhere, whose networks and names are its own. catalog: tells which
-    catalog and database names refer to; None where nobody but the session has tables.
+    now: seconds since 1970. endpoint: of a server elsewhere, whose networks and names are its own. table: tells which
+    table of which catalog a name means; None where nobody but the session has tables.
     """
 
     now: float
     endpoint: str = ""
-    catalog: Callable[[], str] | None = None
+    table: Callable[[Sequence[str]], str] | None = None
 
     def of_source(self, read: Any, reader: bytes) -> bytes:
         """What a source is: everything that is said about how it is reached, but for credentials.
@@ -83,9 +83,9 @@ class Validity:
 
     def of_table(self, name: Sequence[str]) -> bytes:
         """What a table of a catalog is. Raises UserError where only the session knows it."""
-        if self.catalog is None:
+        if self.table is None:
             raise UserError(f"the table {'.'.join(name)} is one of the session, and cannot be valid for a while")
-        return joined("table", joined(*name), self.catalog())
+        return joined("table", self.table(name))
 
     def at(self, period: float) -> bytes:
         """The period that it is now, and by whom and from where sources are reached."""
