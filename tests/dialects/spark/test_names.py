@@ -190,6 +190,15 @@ def test_lineage_shows_files_functions_engine_and_place(spark, log):
     assert "day-1.parquet" in str(lineage)
 
 
+def test_what_is_made_from_a_name_is_traced_to_it(spark, enabled, log):
+    nectar.save(pages(spark, log), "pages")
+    top = nectar.save(nectar.scan("pages", spark).filter("seconds > 0").select("page"), "top")
+    assert {name.name for name in top.lineage().names} == {"top", "pages"}
+    assert len(top.lineage().files) == 2  # those of pages
+    evict_everything(enabled)
+    assert nectar.open("top").to_arrow().num_rows == 3  # by its rows, which are in its recipe
+
+
 # explaining
 
 

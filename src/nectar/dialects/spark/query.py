@@ -21,6 +21,7 @@ from nectar.dialects.spark.circumstances import (
 )  # fmt: skip
 from nectar.dialects.spark.connections import Connection, connection_of
 from nectar.dialects.spark.constants import why_refused_constants
+from nectar.dialects.spark.derived import results_in
 from nectar.dialects.spark.elsewhere import Elsewhere
 from nectar.dialects.spark.keying import Keyed, about, keyed, keyed_steps
 from nectar.dialects.spark.recipe import recorded
@@ -189,7 +190,7 @@ class Query:
         functions = dict.fromkeys(used for walk in walks for used in functions_of(walk))
         engine = " ".join(self.engine.description[:2])
         return Sources(
-            tuple(files), tuple(functions), (), schema_bytes(value) if isinstance(value, pa.Table) else None,
+            tuple(files), tuple(functions), results_in(self.given), schema_bytes(value) if isinstance(value, pa.Table) else None,
             f"{engine}, {environment()}, nectar {__version__}", self.site,
         )  # fmt: skip
 

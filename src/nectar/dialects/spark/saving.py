@@ -21,6 +21,7 @@ from nectar.catalog.service import Catalog
 from nectar.datasets.access import place_of, result_of
 from nectar.datasets.dataset import Dataset, meant
 from nectar.datasets.saving import place_for
+from nectar.dialects.spark.derived import remember
 from nectar.dialects.spark.query import Query
 from nectar.dialects.spark.results import is_whole, schema_of, without_schema
 from nectar.errors import NotSavedError, UserError
@@ -112,11 +113,15 @@ def scanned(name: str, session: Any) -> Any:
     with result_of(found.catalog, found.key, found.label) as result:
         table = result.to_arrow()
     try:
-        if not is_whole(table):
-            return session.createDataFrame(_plain(table))
-        return session.createDataFrame(without_schema(table), proto_schema_to_pyspark_data_type(schema_of(table)))
+        if is_whole(table):
+            schema = proto_schema_to_pyspark_data_type(schema_of(table))
+            frame = session.createDataFrame(without_schema(table), schema)
+        else:
+            frame = session.createDataFrame(_plain(table))
     except (pa.ArrowException, PySparkException) as error:
         raise UserError(f"{name} has columns that this Spark does not take: {error}; nectar.open reads them") from error
+    remember(frame, found.key)
+    return frame
 
 
 def _plain(table: pa.Table) -> pa.Table:
