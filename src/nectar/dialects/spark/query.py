@@ -189,8 +189,9 @@ class Query:
         walks = [outcome_of(each.function).walk for each in self.keyed.functions_below(number)]
         functions = dict.fromkeys(used for walk in walks for used in functions_of(walk))
         engine = " ".join(self.engine.description[:2])
+        schema = schema_bytes(value) if isinstance(value, pa.Table) else None
         return Sources(
-            tuple(files), tuple(functions), results_in(self.given), schema_bytes(value) if isinstance(value, pa.Table) else None,
+            tuple(files), tuple(functions), results_in(self.given), schema,
             f"{engine}, {environment()}, nectar {__version__}", self.site,
         )  # fmt: skip
 
