@@ -33,14 +33,14 @@ _LIBRARIES: Final = ("numpy", "pandas", "pyarrow")  # what the engine hands to P
 
 
 def circumstances_of(client: Any, engine: Engine) -> bytes:
-    """What results of this session depend on, as it is now. The server is asked for its settings each time."""
+    """What results of this session depend on, as it is now."""
     return digest_of_circumstances(engine, settings_of(client, engine))
 
 
 def settings_of(client: Any, engine: Engine) -> dict[str, str]:
     """The settings of a session that count, as they are now."""
     connection = connection_of(client)
-    made = connection.settings() if engine.elsewhere is None else connection.settings(_ALWAYS)
+    made = connection.settings_so_far() if engine.elsewhere is None else connection.settings(_ALWAYS)
     return {name: str(made[name]) for name in sorted(made.keys() - _NAMES_ONLY)}
 
 

@@ -227,7 +227,7 @@ class Streams:
         try:
             if not all(map(self._may_separate, columns)):
                 return None
-            self._find_out([(origin, at) for origin in columns for at in range(len(self._extents(origin[0])))])
+            self._find_out({origin: range(len(self._extents(origin[0]))) for origin in columns})
             ranges = [self.ranges(origin) for origin in sorted(columns)]
             found = [each for each in ranges if each is not None]
             return cut_together(found) if found and len(found) == len(ranges) else None
@@ -246,23 +246,31 @@ class Streams:
 
     def _facts_of(self, origin: Origin, wanted: Sequence[int]) -> list[Facts] | None:
         """What is known of these extents, or found out now; None if it says nothing."""
-        self._find_out([(origin, at) for at in wanted])
+        self._find_out({origin: wanted})
         extents, known = self._extents(origin[0]), self._known_facts(origin)
-        facts = [known.get(_known_name(extents[at], known)) for at in wanted]
-        return None if any(fact is None or fact[2] or fact[0] is None for fact in facts) else facts  # type: ignore[return-value]
+        names = [_known_name(extents[at], known) for at in wanted]
+        if not all(name in known for name in names):
+            return None
+        facts = [known[name] for name in names]
+        return None if any(nulls or smallest is None for smallest, _, nulls, *_ in facts) else facts
 
-    def _find_out(self, wanted: Sequence[tuple[Origin, int]]) -> None:
+    def _find_out(self, wanted: Mapping[Origin, Sequence[int]]) -> None:
         """These extents are known now, as far as they can be."""
-        new: dict[tuple[Origin, int], pl.LazyFrame] = {}
-        for origin, at in wanted:
-            if self._is_told_by(origin) and not self._is_known(origin, at):
-                frame = self._told(*origin, at)
-                if frame is not None:
-                    new[origin, at] = frame
+        missing = [(origin, at) for origin, some in wanted.items() for at in self._unknown(origin, some)]
+        told = {(origin, at): self._told(*origin, at) for origin, at in missing}
+        new = {each: frame for each, frame in told.items() if frame is not None}
         for start in range(0, len(new), _AT_ONCE):
             self._ask(dict(itertools.islice(new.items(), start, start + _AT_ONCE)))
         for origin in {origin for origin, _ in new if origin in self._types}:
             self._remember(origin)
+
+    def _unknown(self, origin: Origin, wanted: Sequence[int]) -> list[int]:
+        """Those of these extents that are not known, and could be."""
+        (scan, column), extents = origin, self._extents(origin[0])
+        if len(extents) > _MOST_FILES or not _is_ordered(self._keyed.plan.schema(scan)[column]):
+            return []
+        known = self._known_facts(origin)
+        return [at for at in wanted if known.keys().isdisjoint(extents[at].identity.names)]
 
     def _ask(self, told: Mapping[tuple[Origin, int], pl.LazyFrame]) -> None:
         """Runs what tells of several extents at once, so that files are read beside each other."""
@@ -278,14 +286,6 @@ class Streams:
             known = self._known_facts(origin)
             known[_known_name(self._extents(origin[0])[at], known)] = facts.row(0)
             self._types[origin] = facts.schema
-
-    def _is_told_by(self, origin: Origin) -> bool:
-        scan, column = origin
-        return len(self._extents(scan)) <= _MOST_FILES and _is_ordered(self._keyed.plan.schema(scan)[column])
-
-    def _is_known(self, origin: Origin, at: int) -> bool:
-        known = self._known_facts(origin)
-        return _known_name(self._extents(origin[0])[at], known) in known
 
     def _remember(self, origin: Origin) -> None:
         """One table for all files, so that finding what is known does not take longer with each that comes."""
