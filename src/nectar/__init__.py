@@ -15,8 +15,8 @@ The public names are few, and each is loaded when it is first used: `import nect
     enable(), disable()         Nectar for this process, or not; with reuse(): for a block
     aggregate(...)              an aggregate of your own for Polars, merged when data is added
     collect(lf)                 the frame of a Polars query, with everything reused that is known
-    explain(lf)                 what of a Polars query would be reused, and why not the rest
-    save(lf, "team/top_urls")   the result of a Polars query, kept, and a name that points to it
+    explain(lf)                 what of a query would be reused, and why not the rest
+    save(lf, "team/top_urls")   the result of a query, kept, and a name that points to it
     scan("team/top_urls")       a lazy frame over the result that a name points to
     open("team/top_urls")       a named result as a Dataset: for Polars, Arrow, pandas; versions and lineage
     PolarsEngine()              Nectar as an engine of Polars, for single queries
@@ -28,10 +28,11 @@ from importlib import import_module
 TYPE_CHECKING = False  # as typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
     from nectar.datasets.dataset import Dataset, open
+    from nectar.dialects.frames import explain, save, scan, valid_for
     from nectar.dialects.polars.aggregates.by_user import aggregate
-    from nectar.dialects.polars.api import collect, explain, save, scan
+    from nectar.dialects.polars.api import collect
     from nectar.dialects.polars.engine import PolarsEngine
-    from nectar.dialects.python.declared_inputs import File, Folder, valid_for
+    from nectar.dialects.python.declared_inputs import File, Folder
     from nectar.dialects.python.memo import memo
     from nectar.errors import NectarError, NectarWarning, UncacheableError, UnencodableError, UserError
     from nectar.keys.api import depends_on, fingerprint, pure, register_fingerprint, trace, why
@@ -90,7 +91,7 @@ _HOMES = {
     "depends_on": "nectar.keys.api",
     "disable": "nectar.session",
     "enable": "nectar.session",
-    "explain": "nectar.dialects.polars.api",
+    "explain": "nectar.dialects.frames",
     "fingerprint": "nectar.keys.api",
     "last_run": "nectar.session",
     "memo": "nectar.dialects.python.memo",
@@ -98,10 +99,10 @@ _HOMES = {
     "pure": "nectar.keys.api",
     "register_fingerprint": "nectar.keys.api",
     "reuse": "nectar.session",
-    "save": "nectar.dialects.polars.api",
-    "scan": "nectar.dialects.polars.api",
+    "save": "nectar.dialects.frames",
+    "scan": "nectar.dialects.frames",
     "trace": "nectar.keys.api",
-    "valid_for": "nectar.dialects.python.declared_inputs",
+    "valid_for": "nectar.dialects.frames",
     "why": "nectar.keys.api",
 }
 

@@ -98,6 +98,10 @@ class Session:
             )  # fmt: skip
         return self._inputs
 
+    def use_inputs(self, inputs: Inputs) -> None:
+        """From now on files are identified by these."""
+        self._inputs = inputs
+
     def settle(self, timeout: float | None = None) -> bool:
         """Whether everything that was to be kept is written, after waiting so long at most."""
         return self.keeper.wait(timeout)

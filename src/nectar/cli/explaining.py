@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 import click
 
 from nectar.cli.running import explain_queries, program_of, run_to_its_end
-
-if TYPE_CHECKING:
-    from nectar.dialects.polars.explain import QueryExplanation
+from nectar.report.explanation import QueryExplanation
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})

@@ -24,6 +24,7 @@ import click
 
 import nectar
 from nectar.cli.failure import Failure, reported
+from nectar.report.explanation import watchers
 from nectar.report.totals import process_totals
 from nectar.session import current, enable
 
@@ -59,10 +60,8 @@ def run_to_its_end(program: Callable[[], None], settings: dict[str, Any]) -> NoR
 
 def explain_queries(shown: Callable[[Any], str]) -> None:
     """From now on, what becomes of each query is told on stderr before it runs."""
-    if find_spec("polars") is None:
-        raise Failure("only Polars queries can be explained, and Polars is not installed")
-    from nectar.dialects.polars.explain import watchers
-
+    if find_spec("polars") is None and find_spec("pyspark") is None:
+        raise Failure("queries of Polars and of Spark can be explained, and neither is installed")
     watchers.append(lambda explanation: print(shown(explanation), file=sys.stderr, flush=True))
 
 

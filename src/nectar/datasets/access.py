@@ -120,7 +120,7 @@ def result_of(catalog: Catalog, key: bytes, label: str) -> Result:
             break
     else:
         raise DeletedError(f"{label} was deleted each time before it could be opened: the budget may be too small")
-    if entry.kind != "arrow":
+    if not entry.is_table:
         opened.close()
         raise UserError(f"{label} is no table, but an object that a function gave: call the function")
     return opened

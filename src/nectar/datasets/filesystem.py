@@ -170,7 +170,7 @@ class NectarFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
 def _is_there_already(result: Result, suffix: str) -> bool:
     """Whether a file that lies in the store is the one that is asked for."""
-    return suffix == ".arrow" and len(result.paths) == 1 and "://" not in result.paths[0]
+    return suffix == ".arrow" and result.kind == "arrow" and len(result.paths) == 1 and "://" not in result.paths[0]
 
 
 def _folder_info(path: str) -> dict[str, Any]:

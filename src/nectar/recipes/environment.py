@@ -34,6 +34,14 @@ def environment_here(engine: str, version: str, folder: str) -> Environment:
     )  # fmt: skip
 
 
+def working_folder() -> str:
+    """Where relative paths begin now; empty if that folder is gone."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
+
+
 def differences(recipe: Recipe, here: Environment, captured: Collection[str]) -> Differences:
     """What is not as it was. captured: modules that come with the recipe, and need not be found here."""
     then = recipe.environment

@@ -30,7 +30,7 @@ from nectar.recipes.recipe import Recipe, recipes_of
 from nectar.settings import Settings
 
 # Modules of dialects with run(settings, key, allow) -> Answer, which is called in a process of its own.
-_RUNNERS: Final = {"polars": "nectar.dialects.polars.rebuild"}
+_RUNNERS: Final = {"polars": "nectar.dialects.polars.rebuild", "spark": "nectar.dialects.spark.rebuild"}
 _START: Final = (
     "import sys; sys.argv[1] in sys.path or sys.path.insert(0, sys.argv[1]); "
     "from nectar.recipes.rebuild import work; work()"

@@ -137,6 +137,14 @@ class Written:
     identity: bytes = b""
 
 
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """identity: of a recipe that is kept; None if there is none. rebuildable: it can be run, as far as is known."""
+
+    identity: bytes | None = None
+    rebuildable: bool = False
+
+
 def digest_of_text(text: str) -> bytes:
     """What the text of a module is known by."""
     return blake3.blake3(_encoded(text)).digest()
@@ -151,6 +159,16 @@ def put(catalog: Catalog, written: Written) -> bytes:
 def found_by(catalog: Catalog, key: bytes, identity: bytes) -> None:
     """The key leads to the recipe, also when its result is gone."""
     catalog.index.add_version(Version(_label(key), identity, identity, catalog.clock.now()))
+
+
+def record(catalog: Catalog, written: Written) -> Recorded:
+    """The recipe is kept, unless one is that does the same, and its key leads to it.
+
+    Before the result itself: one that is kept and deleted without its recipe being found would be lost.
+    """
+    identity = same_as(catalog, written) or put(catalog, written)
+    found_by(catalog, written.recipe.key, identity)
+    return Recorded(identity, not written.recipe.refusals)
 
 
 def recipes_of(catalog: Catalog, key: bytes) -> list[Written]:

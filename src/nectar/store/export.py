@@ -66,7 +66,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _write(result: Result, file: IO[bytes], kind: Format) -> None:
-    tables = result.tables()
+    tables = result.tables() if result.kind != "parquet" else []
     if kind == "arrow" and len(tables) == 1:
         file.write(tables[0])
         return

@@ -9,7 +9,10 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+
+import msgspec
 
 from nectar.errors import StoreFailure, UserError
 from nectar.model.entry import Entry, Kind
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _Table = TypeVar("_Table")
+COLUMNS: Final = "columns"  # the part of a result in Parquet files that says what its columns are called, as JSON
 
 What = Literal["manifest", "missing", "length", "ends", "checksum", "unreadable"]
 
@@ -212,19 +216,28 @@ class Result:
     def to_arrow(self) -> pa.Table:
         """The table; not copied where it is mapped. Raises StoreFailure if it cannot be read."""
         if self.kind == "parquet":
-            return self._reported(
-                lambda: parquet.read_arrow([source.view() for source in self._table_sources()], self.rows)
-            )
+            views = [source.view() for source in self._table_sources()]
+            return self._reported(lambda: self._named_columns(parquet.read_arrow(views, self.rows)))
         return self._reported(lambda: arrow.read_arrow(self.tables(), self._parts.manifest.writer, self.rows))
 
     def to_polars(self, columns: Sequence[str] | None = None) -> pl.DataFrame:
         """The frame, or some of its columns; not copied where mapped. Raises StoreFailure if it cannot be read."""
+        if self.kind == "parquet":
+            frame: pl.DataFrame = import_module("polars").from_arrow(self.to_arrow())
+            return frame if columns is None else frame.select(columns)
         manifest, parts = self._parts.manifest, self._tables()
         return self._reported(lambda: arrow.read_polars(parts, manifest.writer, self.rows, manifest.schema, columns))
 
     def schema_ahead(self) -> pl.Schema | None:
         """The types of the frame, if it is better read when it is known which columns are needed; otherwise None."""
+        if self.kind == "parquet":
+            return None
         return self._reported(lambda: arrow.schema_ahead(self._tables(), self.schema))
+
+    def _named_columns(self, table: pa.Table) -> pa.Table:
+        """The table with the names of its columns, if its files have others."""
+        names = self._named().get(f"raw-{COLUMNS}")
+        return table if names is None else table.rename_columns(msgspec.json.decode(bytes(names.view())))
 
     def to_object(self, *, writable: bool = False) -> Any:
         """The object. Its arrays are read-only, or private copies made page by page when written to."""

@@ -7,7 +7,8 @@ import sys
 import polars as pl
 import pytest
 
-from nectar.dialects.polars.checksum import checksum_of, difference
+from nectar.dialects.polars.checksum import checksum_of
+from nectar.recipes.difference import difference
 
 FRAME = pl.DataFrame(
     {"a": [1, 2, 3, 4], "b": ["x", None, "z", "x"], "c": [0.1, 0.2, None, 1e10], "d": [[1.5], [], None, [2.0]]}

@@ -9,8 +9,8 @@ from tests.dialects.polars.conftest import write_day
 import nectar
 from nectar import session
 from nectar.dialects.polars import history
-from nectar.dialects.polars.explain import watchers
 from nectar.errors import UserError
+from nectar.report.explanation import watchers
 
 LIMIT = 60
 

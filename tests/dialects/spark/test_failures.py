@@ -25,7 +25,7 @@ def warnings(caplog):
     [
         (interceptor, "query_of"),
         (query, "keyed"),
-        (query, "circumstances_of"),
+        (query, "settings_of"),
         (query, "engine_of"),
         (keying, "steps_of"),
         (interceptor, "responses"),

@@ -8,9 +8,10 @@ from nectar.datasets.dataset import Dataset, meant
 from nectar.dialects.polars import engine, writers
 from nectar.dialects.polars.derived import ResultReader, scan_of, schema_in
 from nectar.dialects.polars.engine import PolarsEngine
-from nectar.dialects.polars.explain import QueryExplanation, explained, uncacheable
+from nectar.dialects.polars.explain import explained
 from nectar.dialects.polars.save import saved
 from nectar.errors import UserError
+from nectar.report.explanation import QueryExplanation, uncacheable
 from nectar.session import current
 
 

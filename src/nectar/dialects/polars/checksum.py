@@ -1,8 +1,4 @@
-"""What a frame holds, in a few numbers; and how two frames differ, told from their numbers alone.
-
-Law: frames with the same exact checksum are the same, row for row and bit for bit. The others only help to say what a
-difference may come from.
-"""
+"""What a frame holds, in a few numbers, by which `recipes/difference.py` tells how two frames differ."""
 
 from __future__ import annotations
 
@@ -17,7 +13,6 @@ from nectar.keys.values.polars_columns import add_frame
 from nectar.recipes.recipe import Checksum
 
 _SEED: Final = 1
-_CLOSE: Final = 1e-9  # relative; sums of floats in another order differ by less
 
 
 def checksum_of(frame: pl.DataFrame) -> Checksum:
@@ -30,24 +25,6 @@ def checksum_of(frame: pl.DataFrame) -> Checksum:
     unordered = _sum_of(_hashes_of_rows(frame.select(floats), hashes), frame.schema) if floats else others
     sums = tuple((name, *_sums(frame[name])) for name in floats)
     return Checksum(frame.height, digest_of(parts.expansion("frame").payload), unordered, others, sums)
-
-
-def difference(then: Checksum, now: Checksum, *, ordered: bool, comparable: bool) -> str:
-    """How a frame differs from what it was, in words; empty if it does not, apart from an order nobody promised.
-
-    comparable: both checksums were made by the same version of Polars.
-    """
-    if then.exact == now.exact:
-        return ""
-    if then.rows != now.rows:
-        return f"it has {now.rows:,} rows where it had {then.rows:,}"
-    if not comparable:
-        return "it may differ: checksums of different versions of Polars tell only whether every bit is the same"
-    if then.unordered == now.unordered:
-        return "" if not ordered else "its rows are the same, in another order or with other signs of zeros"
-    if then.others == now.others and then.sums and _close(then, now):
-        return "it differs in the last bits of floats"
-    return "its values differ"
 
 
 def _hashes_of_rows(frame: pl.DataFrame, before: pl.Series | None = None) -> pl.Series | None:
@@ -91,12 +68,3 @@ def _sums(series: pl.Series) -> tuple[float, float]:
     if not series.dtype.is_float():
         return math.nan, math.nan
     return float(series.sum()), float(series.abs().sum())
-
-
-def _close(then: Checksum, now: Checksum) -> bool:
-    if [name for name, *_ in then.sums] != [name for name, *_ in now.sums]:
-        return False
-    return all(
-        abs(before[1] - after[1]) <= _CLOSE * before[2] and abs(before[2] - after[2]) <= _CLOSE * before[2]
-        for before, after in zip(then.sums, now.sums, strict=True)
-    )

@@ -16,13 +16,15 @@ from polars.lazyframe import engine_config
 from polars.lazyframe.query_result import SingleNodeQueryResult
 
 from nectar.dialects.polars.computing import computed
-from nectar.dialects.polars.explain import tell_watchers, watchers, why_missed
-from nectar.dialects.polars.history import call_site, remember
+from nectar.dialects.polars.explain import tell_watchers, why_missed
+from nectar.dialects.polars.history import remember
 from nectar.dialects.polars.keeping import claimed, keep, learn_content, release
 from nectar.dialects.polars.query import Query, about, is_own_fault, prepared
 from nectar.dialects.polars.several import Together, as_given, together
 from nectar.errors import NectarError
+from nectar.report.explanation import watchers
 from nectar.report.run import Outcome, Part, RunReport
+from nectar.report.site import call_site
 from nectar.session import Session, current, running
 
 _log: Final = logging.getLogger("nectar.polars")

@@ -5,17 +5,16 @@ In: a lazy frame, or a query that is about to run. Out: a QueryExplanation. Look
 
 from __future__ import annotations
 
-import html
 import logging
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final
 
 import polars as pl
 
 from nectar.catalog.service import Catalog
 from nectar.dialects.polars.difference import Change, changes
-from nectar.dialects.polars.history import ProgramRecord, call_site, nearest, record_of, short
+from nectar.dialects.polars.history import ProgramRecord, nearest, record_of, short
 from nectar.dialects.polars.incremental.outline import Outline, growth, outlines
 from nectar.dialects.polars.incremental.rules import rules_for
 from nectar.dialects.polars.keying import Keyed, keyed
@@ -23,69 +22,15 @@ from nectar.dialects.polars.plan import Plan
 from nectar.dialects.polars.query import Query, too_large
 from nectar.dialects.polars.words import detail_of
 from nectar.errors import NectarError
-from nectar.model.entry import Entry
-from nectar.quantities import show_duration, show_size
+from nectar.report.explanation import Becomes, PlannedPart, QueryExplanation, of_entry, uncacheable, visible, watchers
+from nectar.report.site import call_site
 from nectar.rewrite.choose import Choice, choose, wanted
 from nectar.session import Session
 
-Becomes = Literal["reused", "put together", "kept", "computed", "not cached"]
 _log: Final = logging.getLogger("nectar.polars")
 _SHOWN_CHANGES: Final = 2
-_DEEPEST: Final = 40  # steps; what lies deeper stands no further to the right
 _PATIENCE: Final = 1.0  # seconds
 _FIRST: Final = "it runs for the first time"
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedPart:
-    """One step of a query.
-
-    depth: how far below the result. becomes: "kept" means that it is computed and kept on the way to the result, "put
-    together" that it is made from what is known of some files, and from the others. note: why. saved: seconds that
-    reusing it saves.
-    """
-
-    depth: int
-    text: str
-    detail: str
-    becomes: Becomes
-    note: str = ""
-    saved: float = 0.0
-
-    def __str__(self) -> str:
-        head = f"{'  ' * min(self.depth, _DEEPEST)}{self.text}" + (f" [{self.detail}]" if self.detail else "")
-        return f"{head}: {self.becomes}" + (f" ({self.note})" if self.note else "")
-
-
-@dataclass(frozen=True, slots=True)
-class QueryExplanation:
-    """What becomes of a query. Its text is a tree, the result first; parts that are not needed are left out."""
-
-    parts: tuple[PlannedPart, ...]
-    reason: str = ""
-    growth: str = ""  # what becomes of it when files are added
-
-    @property
-    def seconds_saved(self) -> float:
-        """How long the parts that are reused took when they were computed, and what putting together saves."""
-        return sum(part.saved for part in self.parts)
-
-    def __str__(self) -> str:
-        reused = sum(part.becomes in ("reused", "put together") for part in self.parts)
-        if not reused:
-            head = f"nothing of it is known: {self.reason}" if self.reason else "nothing of it is known"
-        elif self.parts[0].becomes == "reused":
-            head = f"all of it is known: about {show_duration(self.seconds_saved)} saved"
-        else:
-            known = (
-                f"{reused} part{'s' if reused > 1 else ''} of it known: about {show_duration(self.seconds_saved)} saved"
-            )
-            head = f"{known}; the rest is computed: {self.reason}" if self.reason else known
-        last = [f"when files are added, {self.growth}"] if self.growth else []
-        return "\n".join([head, *map(str, self.parts), *last])
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(str(self))}</pre>"
 
 
 def explained(session: Session, frame: pl.LazyFrame) -> QueryExplanation:
@@ -107,11 +52,6 @@ def explained(session: Session, frame: pl.LazyFrame) -> QueryExplanation:
     choice, growing = _planned(session, catalog, found)
     ahead = _ahead(catalog, found, choice, growing, session.settings.exact_floats)
     return explanation(catalog, found, choice, call_site(), session.clock.now(), ahead)
-
-
-def uncacheable(reason: str) -> QueryExplanation:
-    """Of a query that runs as it is."""
-    return QueryExplanation((PlannedPart(0, "query", "", "not cached", reason),), reason)
 
 
 def _planned(session: Session, catalog: Catalog, found: Keyed) -> tuple[Choice, frozenset[int]]:
@@ -150,8 +90,6 @@ def _ahead(catalog: Catalog, found: Keyed, choice: Choice, growing: frozenset[in
 
 
 # for those who want to see every query that runs
-
-watchers: Final[list[Callable[[QueryExplanation], None]]] = []
 
 
 def tell_watchers(query: Query | str) -> None:
@@ -231,25 +169,11 @@ def explanation(
         _put_together(found, ahead.put_together[number], number, depth)
         if number in ahead.put_together
         else _part(found, choice, number, depth, again, told, known_before)
-        for number, depth, again in _visible(found, {*choice.hits, *ahead.put_together})
+        for number, depth, again in visible(program, {*choice.hits, *ahead.put_together})
     )
     root = program.nodes[-1]
     reason = "" if program.root in choice.hits else root.refusal or _told(catalog, found, before, since, now)
     return QueryExplanation(parts, reason, ahead.growth)
-
-
-def _visible(found: Keyed, known: Container[int]) -> Iterator[tuple[int, int, bool]]:
-    """Nodes from the root downwards, as far as they are needed, with their depths; and whether one was there before."""
-    seen: set[int] = set()
-    pending = [(found.program.root, 0)]
-    while pending:
-        number, depth = pending.pop()
-        again = number in seen
-        yield number, depth, again
-        if again or number in known:
-            continue
-        seen.add(number)
-        pending.extend((source, depth + 1) for source in reversed(found.program.nodes[number].inputs))
 
 
 def _put_together(found: Keyed, outline: Outline, number: int, depth: int) -> PlannedPart:
@@ -265,7 +189,7 @@ def _part(
     detail = detail_of(found.plan.steps[found.step_of[number]])
     entry = choice.hits.get(number)
     if entry is not None:
-        return PlannedPart(depth, node.text, detail, "reused", _of_entry(entry), 0.0 if again else entry.seconds)
+        return PlannedPart(depth, node.text, detail, "reused", of_entry(entry), 0.0 if again else entry.seconds)
     if node.refusal:
         return PlannedPart(depth, node.text, detail, "not cached", "see above" if again else node.refusal)
     becomes: Becomes = "kept" if number in choice.keep else "computed"
@@ -275,7 +199,3 @@ def _part(
     if not note and not node.is_input and not known.isdisjoint(map(short, node.keys)):
         note = "done before, but not kept"
     return PlannedPart(depth, node.text, detail, becomes, note)
-
-
-def _of_entry(entry: Entry) -> str:
-    return f"{entry.rows:,} rows, {show_size(entry.size)}, took {show_duration(entry.seconds)}"

@@ -13,7 +13,6 @@ from typing import Final
 import polars as pl
 
 from nectar.catalog.service import Kept
-from nectar.dialects.polars.history import call_site
 from nectar.dialects.polars.incremental.advance import advance, rates
 from nectar.dialects.polars.incremental.extension import Extension, extend
 from nectar.dialects.polars.incremental.extents import files_of_lines
@@ -25,6 +24,7 @@ from nectar.dialects.polars.query import Query, Run, about, changed
 from nectar.dialects.polars.stored import StoredFrame
 from nectar.errors import EnvironmentFailure
 from nectar.model.entry import Span
+from nectar.report.site import call_site
 from nectar.rewrite.states import Piece
 
 _log: Final = logging.getLogger("nectar.polars")

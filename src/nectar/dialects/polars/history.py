@@ -33,7 +33,6 @@ _MOST_FILES: Final = 1000  # of a scan; the names of more are not written down
 _MOST_STEPS: Final = 500  # of a query; larger ones are made by programs, and told of by nobody
 _DIGITS: Final = 16  # of each digest: nothing is decided by a record, so chance may be trusted
 _KEYS: Final = 4  # of the way to a piece, so many of the last keys tell what it is
-_OURS: Final = ("polars", "nectar")
 _written: Final[weakref.WeakKeyDictionary[Catalog, set[bytes]]] = weakref.WeakKeyDictionary()
 _MOST_WRITTEN: Final = 1000  # by one process: a loop over thousands of queries needs no more to be told of
 
@@ -141,17 +140,6 @@ def label() -> str:
     """What the records of this script are found by."""
     file = getattr(sys.modules.get("__main__"), "__file__", None)
     return f"polars {PurePath(file).stem}" if file else "polars"
-
-
-def call_site() -> str:
-    """Where in the code a query is run: file and line nearest to the call, outside of Polars and Nectar."""
-    frame: Any = sys._getframe(1)
-    while frame is not None:
-        module = str(frame.f_globals.get("__name__", ""))
-        if module.partition(".")[0] not in _OURS:
-            return f"{PurePath(frame.f_code.co_filename).name}:{frame.f_lineno}"
-        frame = frame.f_back
-    return ""
 
 
 # writing and reading

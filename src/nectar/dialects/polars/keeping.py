@@ -13,13 +13,14 @@ import polars as pl
 
 from nectar.catalog.service import Kept
 from nectar.dialects.polars.growth import spans_of, watch
-from nectar.dialects.polars.history import call_site
 from nectar.dialects.polars.provenance import sources_of
 from nectar.dialects.polars.query import Query, about, changed, is_opened
-from nectar.dialects.polars.recipe import Made, recorded, working_folder
+from nectar.dialects.polars.recipe import Made, recorded
 from nectar.errors import EnvironmentFailure
 from nectar.model.entry import Entry
+from nectar.recipes.environment import working_folder
 from nectar.report.run import Part
+from nectar.report.site import call_site
 from nectar.rewrite.choose import Choice
 from nectar.session import Session
 

@@ -8,17 +8,16 @@ were, wherever this runs.
 from __future__ import annotations
 
 import os
-import socket
 import time
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import polars as pl
 
 from nectar.catalog.holding import holding
-from nectar.catalog.service import Catalog, NotKept
+from nectar.catalog.service import NotKept
 from nectar.datasets.access import catalog_knowing
-from nectar.dialects.polars import checksum
+from nectar.dialects.polars.checksum import checksum_of
 from nectar.dialects.polars.computing import computed
 from nectar.dialects.polars.derived import reader_of
 from nectar.dialects.polars.engine import PolarsEngine
@@ -26,71 +25,43 @@ from nectar.dialects.polars.keying import Keyed, keyed
 from nectar.dialects.polars.plan import Plan
 from nectar.dialects.polars.query import Query, changed, looked_up
 from nectar.dialects.polars.recipe import functions_of, pickled_in, proof_of, this_environment, with_fixed_files
-from nectar.errors import InputFailure, MissingInputError, RebuildError
+from nectar.dialects.rebuilding import Order, because, run_first
+from nectar.errors import RebuildError
 from nectar.keys.values import polars_plans
 from nectar.program.tree import Node
-from nectar.recipes.environment import differences
-from nectar.recipes.importing import CapturedModules
+from nectar.recipes.difference import difference
 from nectar.recipes.rebuild import Answer, rebuilt
-from nectar.recipes.recipe import InputFile, Proof, Recipe, Written, recipes_of
-from nectar.session import Session, current, disable, enable
+from nectar.recipes.recipe import Proof, Recipe
 from nectar.settings import Settings
-from nectar.store.inputs.identify import Inputs
-from nectar.store.inputs.identity import Identity
 
 
 def run(settings: Settings, key: bytes, allow: bool) -> Answer:
     """The result of a key is in the catalog again; or the answer says why not. allow: in another environment, too."""
-    enable(**asdict(settings))
-    try:
-        session = current()
-        catalog = None if session is None else session.catalog
-        if session is None or catalog is None:
-            return Answer((f"the catalog in {settings.home} cannot be used",))
-        return _first_that_can_be_run(session, catalog, key, allow)
-    finally:
-        disable()
-
-
-def _first_that_can_be_run(session: Session, catalog: Catalog, key: bytes, allow: bool) -> Answer:
-    failed: list[Answer] = []
-    for written in recipes_of(catalog, key):
-        modules = CapturedModules(written.recipe.modules, written.texts)
-        modules.install()
-        try:
-            return _Run(session, catalog, written, allow).answer()
-        except RebuildError as error:
-            failed.append(Answer(error.reasons))
-        finally:
-            modules.uninstall()
-    return failed[0] if failed else Answer(("its recipe is of another version of Nectar",))
+    return run_first(settings, key, allow, lambda order: _Run(order).answer())
 
 
 @dataclass(frozen=True, slots=True)
 class _Run:
     """One recipe, to be run here."""
 
-    session: Session
-    catalog: Catalog
-    written: Written
-    allow: bool
+    order: Order
 
     @property
     def recipe(self) -> Recipe:
-        return self.written.recipe
+        return self.order.recipe
 
     def answer(self) -> Answer:
         """The result is kept, and this is what there is to say about it."""
-        changes = self._checked()
+        changes = self.order.checked(this_environment())
         if self.recipe.folder:
             with suppress(OSError):  # then relative paths lead nowhere, and their files are told to be missing
                 os.chdir(self.recipe.folder)
         if self.recipe.environment.engine_folder:
             polars_plans.elsewhere.add(os.path.join(self.recipe.environment.engine_folder, ""))
-        query = looked_up(self.session, self.catalog, self._proven(bool(changes)))
+        query = looked_up(self.order.session, self.order.catalog, self._proven(bool(changes)))
         try:
             with ExitStack() as until_read:
-                other_inputs = _rebuild_inputs(query, self.allow, until_read)
+                other_inputs = _rebuild_inputs(query, self.order.allow, until_read)
                 begun = time.perf_counter()
                 frame = self._computed(query)
                 seconds = time.perf_counter() - begun
@@ -100,19 +71,6 @@ class _Run:
             query.close()
         return Answer((), "; ".join([*other_inputs, *filter(None, [told])]), expected and not other_inputs, changes)
 
-    def _checked(self) -> tuple[str, ...]:
-        """What of the environment has changed, and was allowed to. Raises with everything that is in the way."""
-        recipe = self.recipe
-        tops = {module.name.partition(".")[0] for module in recipe.modules}
-        found = differences(recipe, this_environment(), tops)
-        reasons = [*recipe.refusals, *found.missing]
-        if found.changed and not self.allow:
-            reasons += [*found.changed, "if that may be: nectar rebuild --allow-environment-change"]
-        reasons += _lost_inputs(self.session, self.catalog, recipe)
-        if reasons:
-            raise _because(*reasons)
-        return found.changed
-
     def _proven(self, elsewhere: bool) -> Keyed:
         """The plan with its keys, which are those on record. elsewhere: in another environment they cannot be."""
         paths = {scan.step: scan.paths for scan in self.recipe.scans}
@@ -120,7 +78,7 @@ class _Run:
         reasons: list[str] = []
         for plan, proof in self._plans():
             try:
-                found = keyed(plan, self.session.inputs)
+                found = keyed(plan, self.order.session.inputs)
                 root = found.program.nodes[-1]
                 if root.refusal:
                     reasons.append(root.refusal)
@@ -132,11 +90,11 @@ class _Run:
                     reasons += _differing(found, proof)
             except (Exception, pl.exceptions.PanicException) as error:  # of Polars, or of modules that are imported
                 reasons.append(f"its plan cannot be read: {type(error).__name__}: {error}")
-        raise _because(*dict.fromkeys(reasons))
+        raise because(*dict.fromkeys(reasons))
 
     def _plans(self) -> list[tuple[Plan, Proof]]:
         """The plan as it was, and the one that names the files it read, which may have got company since."""
-        plan = Plan(self.written.plan)
+        plan = Plan(self.order.written.plan)
         plans = [(plan, self.recipe.proof)]
         if self.recipe.fixed is not None:
             fixed = with_fixed_files(plan, plan.root, {scan.step: scan.paths for scan in self.recipe.scans})
@@ -151,86 +109,34 @@ class _Run:
         try:
             return computed(query, lambda frame: frame.collect(engine=engine))
         except (Exception, pl.exceptions.PanicException) as error:
-            raise _because(f"running it failed: {type(error).__name__}: {error}") from error
+            raise because(f"running it failed: {type(error).__name__}: {error}") from error
 
     def _compared(self, query: Query, frame: pl.DataFrame, elsewhere: bool) -> tuple[str, bool]:
-        """How the result differs from the one that was deleted, and whether nobody promised that it would not.
-
-        In another environment it must not differ: programs of the old one would take it for what it was.
-        """
+        """How the result differs from the one that was deleted, and whether nobody promised that it would not."""
         recipe = self.recipe
         if recipe.checksum is None:
             told = "it has no checksum to be compared with"
         else:
             same_engine = recipe.environment.engine_version == pl.__version__
-            now = checksum.checksum_of(frame)
-            told = checksum.difference(recipe.checksum, now, ordered=recipe.ordered, comparable=same_engine)
-        if told and elsewhere:
-            raise _because(f"made in this environment, {told}: run the program again, which gives it a key of its own")
-        if not told or recipe.checksum is None:
-            return told, True
-        suspects = _suspects(query)
-        if suspects:
-            return f"{told}: two runs of it do not give the same. Suspected: {'; '.join(suspects)}", False
-        if not recipe.settled:
-            return f"{told}, which Polars does not promise to be the same in two runs of such a query", True
-        return f"{told}: two runs of it do not give the same, and no function in it is known to be the cause", False
+            now = checksum_of(frame)
+            told = difference(recipe.checksum, now, ordered=recipe.ordered, comparable=same_engine)
+        return self.order.judged(told, "Polars", elsewhere, lambda: _suspects(query))
 
     def _keep(self, query: Query, frame: pl.DataFrame, seconds: float) -> None:
         why_not = changed(query, query.looking)
         if why_not:
-            raise _because(why_not)
+            raise because(why_not)
         recipe = self.recipe
         made_from = [query.entries[each] for each in query.choice.hits]
-        kept = self.catalog.keep(
+        kept = self.order.catalog.keep(
             recipe.key, recipe.program, frame, table=True, seconds=seconds, made_from=made_from,
-            recipe=self.written.identity, about=recipe.about, made=query.began,
+            recipe=self.order.written.identity, about=recipe.about, made=query.began,
         )  # fmt: skip
         if isinstance(kept, NotKept):
-            raise _because(kept.reason)
-
-
-def _because(*reasons: str) -> RebuildError:
-    return RebuildError("the result", reasons)
+            raise because(kept.reason)
 
 
 # inputs
-
-
-def _lost_inputs(session: Session, catalog: Catalog, recipe: Recipe) -> list[str]:
-    """A sentence for each file that is not what it was; and what still can be had, if there is any such file."""
-    files = list(dict.fromkeys(file for scan in recipe.scans for file in scan.files))
-    by_content = Inputs(
-        catalog, session.clock, identity="content", shared=session.settings.shared, host=socket.gethostname()
-    )
-    told = [sentence for file in files if (sentence := _lost(session.inputs, by_content, file))]
-    if not told:
-        return []
-    still = catalog.index.lookup(recipe.made_from)
-    same = len(files) - len(told)
-    had = [f"{same} of {len(files)} files are what they were"] if same else []
-    had += [f"the result {key.hex()[:12]} ({entry.about}), which it was made from, is still kept"
-            for key, entry in still.items()]  # fmt: skip
-    return [*told, *had]
-
-
-def _lost(inputs: Inputs, by_content: Inputs, file: InputFile) -> str:
-    """Why a file is not what it was; empty if it is."""
-    try:
-        now = inputs.identify([file.url])[0]
-        if _is(now, file) or (file.content is not None and _is(by_content.identify([file.url])[0], file)):
-            return ""
-    except MissingInputError:
-        return f"the file {file.url} is gone"
-    except InputFailure as failure:
-        return f"the file {file.url} cannot be read: {failure}"
-    if None not in (now.size, file.size) and now.size != file.size:
-        return f"the file {file.url} was changed: it had {file.size} bytes and has {now.size}"
-    return f"the file {file.url} was rewritten, replaced or touched since, and may hold something else"
-
-
-def _is(now: Identity, file: InputFile) -> bool:
-    return not set(now.names).isdisjoint(file.names)
 
 
 def _rebuild_inputs(query: Query, allow: bool, held: ExitStack) -> list[str]:
@@ -253,7 +159,7 @@ def _rebuild_inputs(query: Query, allow: bool, held: ExitStack) -> list[str]:
         except RebuildError as error:
             reasons += [f"{reader.label}, which it is made from, cannot be rebuilt: {why}" for why in error.reasons]
     if reasons:
-        raise _because(*reasons)
+        raise because(*reasons)
     return told
 
 

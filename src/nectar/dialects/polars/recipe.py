@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import polars as pl
@@ -25,23 +25,21 @@ from nectar.dialects.polars.scans import is_fixed, with_files, without_secrets
 from nectar.keys.values.polars_plans import Callback, unpickled
 from nectar.program.tree import Program
 from nectar.recipes.environment import environment_here
+from nectar.recipes.inputs import input_file
 from nectar.recipes.recipe import (
     Checksum,
     Environment,
-    InputFile,
     Proof,
     Recipe,
+    Recorded,
     Scan,
     Written,
     can_be_run,
-    found_by,
-    put,
-    same_as,
+    record,
 )
 from nectar.rewrite.consistency import run_dependent
 from nectar.store.inputs.address import without_credentials
 from nectar.store.inputs.identify import Inputs
-from nectar.store.inputs.identity import Identity
 
 _log: Final = logging.getLogger("nectar.polars")
 DIALECT: Final = "polars"
@@ -61,26 +59,13 @@ class Made:
     folder: str
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """identity: of the recipe; None if there is none. rebuildable: it can be run, as far as is known."""
-
-    identity: bytes | None = None
-    rebuildable: bool = False
-
-
 def recorded(catalog: Catalog, inputs: Inputs, made: Made) -> Recorded:
-    """The recipe of a result is in the catalog, and the key leads to it.
-
-    Before the result itself: one that is kept and deleted without its recipe being found would be lost.
-    """
+    """The recipe of a result is in the catalog, and the key leads to it."""
     if catalog.read_only:
         return Recorded()
     try:
-        written = recipe_of(inputs, made)
-        identity = same_as(catalog, written) or put(catalog, written)
-        found_by(catalog, written.recipe.key, identity)
-        return Recorded(identity, not written.recipe.refusals and _inputs_can_be_rebuilt(made))
+        kept = record(catalog, recipe_of(inputs, made))
+        return replace(kept, rebuildable=kept.rebuildable and _inputs_can_be_rebuilt(made))
     except (Exception, pl.exceptions.PanicException) as error:
         _log.info("no recipe of %s is kept: %s: %s", made.about, type(error).__name__, error)
         return Recorded()
@@ -122,14 +107,6 @@ def recipe_of(inputs: Inputs, made: Made) -> Written:
 def this_environment() -> Environment:
     """The environment of this process."""
     return environment_here("Polars", pl.__version__, os.path.dirname(pl.__file__))
-
-
-def working_folder() -> str:
-    """Where relative paths begin now; empty if that folder is gone."""
-    try:
-        return os.getcwd()
-    except OSError:
-        return ""
 
 
 # what is in a plan
@@ -208,15 +185,11 @@ def _scans(found: Keyed, aligned: Mapping[int, int]) -> tuple[Scan, ...]:
         Scan(
             mine,
             tuple(without_credentials(path)[0] for path in known[theirs][0]),
-            tuple(map(_input_file, known[theirs][1])),
+            tuple(map(input_file, known[theirs][1])),
         )
         for mine, theirs in sorted(aligned.items())
         if theirs in known
     )
-
-
-def _input_file(identity: Identity) -> InputFile:
-    return InputFile(identity.url, identity.size, identity.content, identity.origin)
 
 
 def _fixed_proof(found: Keyed, step: int, below: Sequence[int], inputs: Inputs) -> Proof | None:

@@ -14,37 +14,25 @@ from polars.lazyframe.opt_flags import DEFAULT_QUERY_OPT_FLAGS
 from nectar.catalog.service import Catalog
 from nectar.datasets.access import place_of
 from nectar.datasets.dataset import Dataset
-from nectar.datasets.reference import checked_name
+from nectar.datasets.saving import place_for
 from nectar.dialects.polars.engine import PolarsEngine, prepared_or_why_not, tell_hits
 from nectar.dialects.polars.query import Query
 from nectar.errors import NotSavedError
 from nectar.model.entry import Entry
-from nectar.session import Session, current, running
+from nectar.session import Session, running
 
 _ATTEMPTS: Final = 3  # a result that another thread has computed may be found, and then not be kept
 
 
 def saved(lf: pl.LazyFrame, name: str, note: str, engine: str | pl.Engine) -> Dataset:
     """The dataset that a name points to from now on."""
-    checked_name(name)
-    session, catalog = _place_for(name)
+    session, catalog = place_for(name)
     if not isinstance(lf, pl.LazyFrame):
         raise NotSavedError(f"only lazy frames can be saved as {name!r}, and this is a {type(lf).__name__}")
     entry = _kept(session, catalog, lf, PolarsEngine(engine))
     if isinstance(entry, str):
         raise NotSavedError(f"the result cannot be saved as {name!r}: {entry}")
     return Dataset(place_of(session.settings), entry.key, catalog.bind(name, entry.key, note))
-
-
-def _place_for(name: str) -> tuple[Session, Catalog]:
-    session = current()
-    if session is None:
-        raise NotSavedError(f"nothing can be saved as {name!r} while Nectar is off: nectar.enable() switches it on")
-    if session.catalog is None:
-        raise NotSavedError(f"nothing can be saved as {name!r}: the catalog in {session.settings.home} cannot be used")
-    if session.settings.read_only:
-        raise NotSavedError(f"nothing can be saved as {name!r}: the store may only be read (setting: read_only)")
-    return session, session.catalog
 
 
 def _kept(session: Session, catalog: Catalog, lf: pl.LazyFrame, engine: PolarsEngine) -> Entry | str:

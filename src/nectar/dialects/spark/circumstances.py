@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
@@ -33,11 +34,21 @@ _LIBRARIES: Final = ("numpy", "pandas", "pyarrow")  # what the engine hands to P
 
 def circumstances_of(client: Any, engine: Engine) -> bytes:
     """What results of this session depend on, as it is now."""
+    return digest_of_circumstances(engine, settings_of(client, engine))
+
+
+def settings_of(client: Any, engine: Engine) -> dict[str, str]:
+    """The settings of a session that count, as they are now."""
     connection = connection_of(client)
     made = connection.settings_so_far() if engine.elsewhere is None else connection.settings(_ALWAYS)
-    settings = [text for name in sorted(made.keys() - _NAMES_ONLY) for text in (name, str(made[name]))]
+    return {name: str(made[name]) for name in sorted(made.keys() - _NAMES_ONLY)}
+
+
+def digest_of_circumstances(engine: Engine, settings: Mapping[str, str]) -> bytes:
+    """What results depend on, at an engine and with settings, in this process."""
+    texts = [text for name in sorted(settings) for text in (name, settings[name])]
     zone = os.environ.get("TZ", "")
-    parts = joined(*_versions()), joined(*engine.description), joined(zone, *settings)
+    parts = joined(*_versions()), joined(*engine.description), joined(zone, *texts)
     return digest_of(FRAME + joined(_FORM, *parts))
 
 

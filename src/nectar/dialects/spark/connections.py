@@ -8,17 +8,18 @@ program hears of it is what the server answers to the program's own call.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final
 
 import grpc
 import pyarrow as pa
 import pyarrow.ipc
-from pyspark.sql.connect.proto import base_pb2
+from pyspark.sql.connect.proto import base_pb2, catalog_pb2, relations_pb2
 
-from nectar.errors import EnvironmentFailure
+from nectar.errors import EnvironmentFailure, UserError
 
 _SECONDS: Final = 20.0  # for a question that any server answers at once
+_CACHED: Final = "InMemoryRelation"  # what Spark calls a frame that it has cached, in the plans that it shows
 _SECONDS_TO_RUN: Final = 120.0  # for a small query: the first one of a server takes long
 
 
@@ -88,6 +89,21 @@ class Connection:
         request = self._living()._analyze_plan_request_with_metadata()
         request.input_files.plan.root.CopyFrom(relation)
         return list(self._asked(self._stub.AnalyzePlan, request).input_files.files)
+
+    def has_cached(self, relation: Any) -> bool:
+        """Whether the server would answer a part of a query from what some session has cached."""
+        request = self._living()._analyze_plan_request_with_metadata()
+        request.explain.plan.root.CopyFrom(relation)
+        request.explain.explain_mode = base_pb2.AnalyzePlanRequest.Explain.EXPLAIN_MODE_EXTENDED
+        return _CACHED in self._asked(self._stub.AnalyzePlan, request).explain.explain_string
+
+    def table(self, name: Sequence[str]) -> str:
+        """Which table a name means: its catalog, namespace and name. Raises UserError if it is one of the session."""
+        asked = catalog_pb2.GetTable(table_name=".".join(f"`{part.replace('`', '``')}`" for part in name))
+        (row,) = self.rows(relations_pb2.Relation(catalog=catalog_pb2.Catalog(get_table=asked))).to_pylist()
+        if row["isTemporary"]:
+            raise UserError(f"{'.'.join(name)} is a view of the session, and cannot be valid for a while")
+        return repr((row["catalog"], row["namespace"], row["name"]))
 
     def rows(self, relation: Any) -> pa.Table:
         """What a small query gives."""

@@ -59,7 +59,7 @@ def _connected(builder: Any, *, anew: bool) -> Any:
 
         options.pop("spark.master", None)
         if anew or (Connected.getActiveSession() or Connected._get_default_session()) is None:
-            options["spark.remote"] = _address()
+            options["spark.remote"] = address()
     except Exception:
         _log.warning("Sail cannot be started for a program that names no server", exc_info=True)
         return None
@@ -74,7 +74,8 @@ def _is_without_engine(options: dict[str, Any]) -> bool:
     return master.partition("[")[0] == "local" and importlib.util.find_spec("pysail") is not None
 
 
-def _address() -> str:
+def address() -> str:
+    """Where Sail of this process is reached; it is started if it does not run."""
     with _lock:
         server = _servers.get(os.getpid())
         if server is None or not server.running:

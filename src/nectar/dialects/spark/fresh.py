@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from nectar.dialects.spark.messages import messages_in, named
-from nectar.dialects.spark.reads import Source
+from nectar.dialects.spark.reads import FORMATS, Source
 from nectar.keys.expansion import joined
 from nectar.keys.scheme import digest_of
 from nectar.store.inputs.identify import Identity
@@ -58,4 +58,9 @@ def reads_in(relation: Any) -> list[bytes]:
 
 
 def _reads_in(relation: Any) -> list[Any]:
-    return [each for each in messages_in(relation) if named(each, "Read") and each.HasField("data_source")]
+    """Reads of files; a database may not take an option that it does not know."""
+    return [each for each in messages_in(relation) if named(each, "Read") and _is_of_files(each)]
+
+
+def _is_of_files(read: Any) -> bool:
+    return read.HasField("data_source") and read.data_source.format.lower() in FORMATS

@@ -12,7 +12,9 @@ from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql.connect.expressions import PythonUDF
+from pyspark.sql.connect.plan import PythonDataSource
 
 from nectar.errors import NectarError
 from nectar.keys.outcome import outcome_of
@@ -42,22 +44,31 @@ _lock: Final = threading.Lock()
 _remembered: Final[OrderedDict[bytes, Pickled]] = OrderedDict()
 _warned: Final[set[str]] = set()
 _plain_to_plan: Final = PythonUDF.to_plan
+_plain_source_to_plan: Final = PythonDataSource.to_plan
 
 
 def install() -> None:
     """From now on functions are remembered when they are pickled."""
     PythonUDF.to_plan = _to_plan
+    PythonDataSource.to_plan = _source_to_plan
 
 
 def uninstall() -> None:
     """From now on functions are pickled as without Nectar."""
     PythonUDF.to_plan = _plain_to_plan
+    PythonDataSource.to_plan = _plain_source_to_plan
 
 
 def known_as(command: bytes) -> Pickled | None:
     """What is remembered of pickled bytes."""
     with _lock:
         return _remembered.get(digest_of(command))
+
+
+def recall(command: bytes) -> None:
+    """A function that another process has pickled is known as it is here. Raises whatever unpickling raises."""
+    function, _ = CloudPickleSerializer().loads(command)
+    _remember(command, replace(_described(function), command=command))
 
 
 def is_still(pickled: Pickled) -> bool:
@@ -74,6 +85,15 @@ def _to_plan(self: Any, session: Any) -> Any:
     if before is not None and _described_or_none(self._func) == before:
         _remember(expression.command, replace(before, command=expression.command))
     return expression
+
+
+def _source_to_plan(self: Any, session: Any) -> Any:
+    """A class that reads data: its results are never reused for what it is, so that nobody needs to be told."""
+    before = _described_or_none(self._data_source)
+    source = _plain_source_to_plan(self, session)
+    if before is not None and _described_or_none(self._data_source) == before:
+        _remember(source.command, replace(before, command=source.command))
+    return source
 
 
 def _warn(refusal: str) -> None:

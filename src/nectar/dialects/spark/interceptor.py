@@ -17,6 +17,7 @@ from typing import Any, Final
 import grpc
 from pyspark.sql.connect.proto import base_pb2
 
+from nectar.dialects.spark import explain, saving
 from nectar.dialects.spark.compressed import opened, with_relation
 from nectar.dialects.spark.connections import connection_of
 from nectar.dialects.spark.incremental.growing import grow
@@ -26,6 +27,7 @@ from nectar.dialects.spark.query import Query, defined, query_of
 from nectar.dialects.spark.resetting import config_may_reset, plan_may_reset
 from nectar.dialects.spark.results import responses
 from nectar.dialects.spark.reusing import give_up, look_up, note_cost, put_in
+from nectar.dialects.spark.scope import Scope
 from nectar.dialects.spark.sending import Sending
 from nectar.dialects.spark.taught import Lesson, Look, Taught
 from nectar.dialects.spark.writing import is_our_own
@@ -55,6 +57,11 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
         self._recorded: dict[str, Query] = {}  # operations whose answers are being recorded
         self._failures: set[str] = set()
         self._sending = Sending(client)
+
+    @property
+    def scope(self) -> Scope:
+        """What names mean in the session."""
+        return self._taught.scope
 
     # calls that are answered by a stream
 
@@ -97,10 +104,13 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
                 root = opened(self._client, request.plan).root
                 query = query_of(session, self._client, root, self._taught.scope, part)
                 query.scope_now = lambda: self._taught.scope
+                saving.noticed(query)
                 self._sending.expect_unchanged(query.keyed.states)
             except NectarError as error:
                 text = str(error)
                 part.explain = lambda: text
+                saving.refused(text)
+                explain.tell_watchers(text)
                 session.totals.count(report.add(part))
                 if isinstance(error, EnvironmentFailure):  # of its server, of which the first says enough
                     self._warn(text, about="server")
@@ -109,6 +119,7 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
             part.outcome = "uncacheable" if refusal else "computed"
             part.explain = lambda: refusal or "no result is known under its key"
             self._safely(self._look_up, query, report, Server(self._client, request, send))
+            explain.tell_watchers(query)
             report.add(part)
             if refusal and not query.known:
                 session.totals.count(part)

@@ -8,8 +8,9 @@ above it so.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final
 
 from pyspark.sql.connect.proto import relations_pb2
@@ -24,21 +25,25 @@ from nectar.dialects.spark.reads import FORMATS, Source, source_of
 from nectar.dialects.spark.relations import Step, steps_of
 from nectar.dialects.spark.scope import Registered, Scope, View
 from nectar.dialects.spark.sql.words import Name
+from nectar.dialects.spark.validity import Validity, text_of
 from nectar.errors import EnvironmentFailure, UserError
 from nectar.keys.expansion import joined
 from nectar.keys.scheme import digest_of
 from nectar.program.tree import ROW_WISE, Node, Order, Program
 from nectar.store.inputs.identify import Identity, Inputs
 
+# Two runs within a period may give something else: parts of one program must not see both.
+_AS_IT_COMES: Final = Order(scrambles=True, arbitrary=True)
 _UNSEEN: Final = "its files were not looked at, since another part is refused"
 
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """What a node reads and calls itself, by name as well."""
+    """What a node reads and calls itself, by name as well. declared: sources that are good for a while."""
 
     files: tuple[Identity, ...]
     functions: tuple[Pickled, ...]
+    declared: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +53,7 @@ class Keyed:
     states: of files, by read, for a server that remembers (`fresh.py`). steps: the relations of the plan, inputs first.
     node_of, contents: for each of them the number of its node, and what its keys say that it does. reads: those that
     read files, with the identities of the files. own: what each node adds to those below it. frame: the engine and the
-    settings that all keys stand for.
+    settings that all keys stand for. declared: sources that are good for a while.
     """
 
     program: Program
@@ -63,6 +68,7 @@ class Keyed:
     contents: tuple[bytes, ...] = ()
     reads: Mapping[int, tuple[Source, tuple[Identity, ...]]] = field(default_factory=dict)
     frame: bytes = b""
+    declared: tuple[str, ...] = ()
 
     @property
     def root(self) -> Node:
@@ -98,6 +104,10 @@ class Keyed:
         """The Python functions that a node is made with, those of views and those that were registered included."""
         return [function for own in self._own_below(node) for function in own.functions]
 
+    def declared_below(self, node: int) -> list[str]:
+        """The sources that a node is made from and that are good for a while only."""
+        return [source for own in self._own_below(node) for source in own.declared]
+
     def _own_below(self, node: int) -> list[Own]:
         return [self.own[each] for each in sorted(self.program.below(node)) if each in self.own]
 
@@ -118,23 +128,33 @@ class Keyed:
 
 
 def keyed(
-    root: object, circumstances: bytes, inputs: Inputs, scope: Scope, elsewhere: Elsewhere | None = None
-) -> Keyed:
+    root: object, circumstances: bytes, inputs: Inputs, scope: Scope, elsewhere: Elsewhere | None = None,
+    validity: Validity | None = None,
+) -> Keyed:  # fmt: skip
     """The program of a plan, whose root relation is given. scope: what names mean in its session.
 
-    elsewhere: the server, if it is none of this process.
+    elsewhere: the server, if it is none of this process. validity: for sources that are good for a while.
     """
-    return keyed_steps(steps_of(root), circumstances, inputs, scope, elsewhere)
+    return keyed_steps(steps_of(root), circumstances, inputs, scope, elsewhere, validity)
 
 
 def keyed_steps(
-    steps: Sequence[Step], circumstances: bytes, inputs: Inputs, scope: Scope, elsewhere: Elsewhere | None = None
-) -> Keyed:
+    steps: Sequence[Step], circumstances: bytes, inputs: Inputs, scope: Scope, elsewhere: Elsewhere | None = None,
+    validity: Validity | None = None,
+) -> Keyed:  # fmt: skip
     """The program of a plan that has been read."""
     try:
-        return _Keying(steps, circumstances, inputs, scope, elsewhere, {}).run()
+        return _Keying(steps, circumstances, inputs, scope, elsewhere, validity, {}).run()
     except RecursionError as error:
         raise UserError("its views are nested too deeply") from error
+
+
+def about(found: Keyed, number: int) -> str:
+    """What a result is, for people: its last step, and what it reads."""
+    nodes = found.program.nodes
+    reads = [nodes[each].text for each in sorted(found.program.below(number)) if nodes[each].is_input]
+    text = f"{nodes[number].text} of {', '.join(dict.fromkeys(reads))}" if reads else nodes[number].text
+    return text if len(text) <= 200 else f"{text[:197]}..."
 
 
 def key_of_step(frame: bytes, content: bytes, below: Sequence[bytes]) -> bytes:
@@ -150,10 +170,10 @@ def key_of_read(frame: bytes, source: Source, names: Sequence[bytes]) -> bytes:
 class _Keying:
     def __init__(
         self, steps: Sequence[Step], circumstances: bytes, inputs: Inputs, scope: Scope, elsewhere: Elsewhere | None,
-        views: dict[int, Keyed],
+        validity: Validity | None, views: dict[int, Keyed],
     ) -> None:  # fmt: skip
         self._steps, self._frame, self._inputs, self._scope = steps, circumstances, inputs, scope
-        self._elsewhere = elsewhere
+        self._elsewhere, self._validity = elsewhere, validity
         self._views = views  # by the id of the view: one may be read in many places
         self._states: dict[bytes, bytes] = {}
         self._nodes: list[Node] = []
@@ -165,16 +185,19 @@ class _Keying:
         self._functions: list[Pickled] = []
         self._reads: dict[int, tuple[Source, tuple[Identity, ...]]] = {}
         self._own: dict[int, Own] = {}
+        self._declared: list[str] = []
         self._names_refused = False  # what is behind a name may act: such a plan must not be sent twice
 
     def run(self) -> Keyed:
         barred = any((step.refusals and step.layout) or self._why_not_the_engines(step) for step in self._steps)
         for step in self._steps:
             # Where nothing can be reused, no file is looked at.
-            files, functions = len(self._identities), len(self._functions)
+            files, functions, declared = len(self._identities), len(self._functions), len(self._declared)
             made = self._relation if step.read is None else self._read_step
             self._node_of.append(self._added(made(step, look=not barred)))
-            own = Own(tuple(self._identities[files:]), tuple(self._functions[functions:]))
+            own = Own(
+                tuple(self._identities[files:]), tuple(self._functions[functions:]), tuple(self._declared[declared:])
+            )
             self._own.setdefault(self._node_of[-1], own)
         sources = {id(source): source for source in self._sources}
         identities = {id(identity): identity for identity in self._identities}
@@ -182,7 +205,7 @@ class _Keying:
             Program(tuple(self._nodes)), tuple(sources.values()), tuple(identities.values()), tuple(self._functions),
             self._states, tuple(self._steps), tuple(self._node_of), self._own, barred or self._names_refused,
             tuple(self._contents),
-            self._reads, self._frame,
+            self._reads, self._frame, tuple(self._declared),
         )  # fmt: skip
 
     def _added(self, node: Node) -> int:
@@ -196,7 +219,7 @@ class _Keying:
 
     def _relation(self, step: Step, *, look: bool) -> Node:
         below = tuple(self._node_of[number] for number in step.inputs)
-        named = [self._named(name, look=look) for name in step.names]
+        named = [self._named(name, step.period, look=look) for name in step.names]
         self._names_refused = self._names_refused or any(node.refusal for node in named)
         nodes = [*(self._nodes[number] for number in below), *named]
         self._functions += step.functions
@@ -228,7 +251,7 @@ class _Keying:
         """Why nobody knows what the functions and names of a step mean to the engine."""
         if self._scope.unknown:
             return self._scope.unknown
-        if self._scope.foreign and (step.names or step.sql):
+        if self._scope.foreign and (step.names or step.sql) and not _is_declared_table(step):
             return self._scope.foreign
         unknown = sorted(step.unknown - self._scope.functions.keys())
         if unknown:
@@ -256,15 +279,20 @@ class _Keying:
 
     # relations by name
 
-    def _named(self, name: Name, *, look: bool) -> Node:
-        """The relation that a name stands for."""
+    def _named(self, name: Name, period: float | None, *, look: bool) -> Node:
+        """The relation that a name stands for. period: for which it is good, if somebody said so."""
         if not look:
             return _refused("named", _UNSEEN)
         view = self._scope.view(name)
+        is_path = len(name) == 2 and name[0].lower() in FORMATS  # as in parquet.`clicks/`
+        if self._scope.foreign and (view is not None or is_path):
+            return _refused("named", self._scope.foreign)
         if view is not None:
             return self._viewed(".".join(name), view)
-        if len(name) == 2 and name[0].lower() in FORMATS:  # a path, as in parquet.`clicks/`
-            return self._read(_read_of(*name))
+        if is_path:
+            return self._read(_read_of(*name), period)
+        if period is not None and self._validity is not None:
+            return self._good_for(period, ".".join(name), partial(self._validity.of_table, name))
         return _refused("named", f"the table or view {'.'.join(name)} is not one that this session was seen to make")
 
     def _viewed(self, name: str, view: View) -> Node:
@@ -276,11 +304,12 @@ class _Keying:
         found = self._views.get(id(view))
         if found is None:
             found = self._views[id(view)] = _Keying(
-                view.steps, self._frame, self._inputs, view.scope, self._elsewhere, self._views
+                view.steps, self._frame, self._inputs, view.scope, self._elsewhere, self._validity, self._views
             ).run()
         self._sources += found.sources
         self._identities += found.identities
         self._functions += found.functions
+        self._declared += found.declared
         root = found.root
         refusal = f"the view {name} is not reused: {root.refusal}" if root.refusal else ""
         if not all(map(is_still, found.functions)):
@@ -293,18 +322,20 @@ class _Keying:
 
     def _read_step(self, step: Step, *, look: bool) -> Node:
         self._contents.append(step.content)
-        known = len(self._identities)
-        node = self._read(step.read) if look else _refused("read", _UNSEEN)
-        if not node.refusal:
+        sources, known = len(self._sources), len(self._identities)
+        node = self._read(step.read, step.period) if look else _refused("read", _UNSEEN)
+        if len(self._sources) > sources:
             self._reads[len(self._node_of)] = self._sources[-1], tuple(self._identities[known:])
         return node
 
-    def _read(self, read: Any) -> Node:
+    def _read(self, read: Any, period: float | None) -> Node:
         order = RELATIONS["read"]
         try:
             if self._scope.unknown:
                 raise UserError(self._scope.unknown)
-            source = source_of(read)
+            source = self._source(read, period)
+            if isinstance(source, Node):
+                return source
             identities = self._inputs.identify(source.files)
             unseen = "" if self._elsewhere is None else self._elsewhere.why_unseen(source)
             if unseen:
@@ -320,6 +351,37 @@ class _Keying:
             key_of_read(self._frame, source, [identity.names[which] for identity in identities]) for which in (0, -1)
         )
         return Node(f"read {source.text}", (), program, tuple(dict.fromkeys(keys)), order, is_input=True)
+
+    def _source(self, read: Any, period: float | None) -> Source | Node:
+        """The files of a read; where they cannot be looked at, the source as it is in this period."""
+        try:
+            return source_of(read)
+        except UserError:
+            if period is None or self._validity is None or read.is_streaming or not read.HasField("data_source"):
+                raise
+            reader = self._scope.sources.get(read.data_source.format.lower())
+            if reader is None:
+                return self._good_for(period, text_of(read), partial(self._validity.of_source, read, b""))
+            if not is_still(reader):
+                raise UserError(f"the source {read.data_source.format} changed after it was registered") from None
+            self._functions.append(reader)
+            return self._good_for(period, text_of(read), partial(self._validity.of_source, read, reader.digest))
+
+    def _good_for(self, period: float, text: str, content_of: Callable[[], bytes]) -> Node:
+        """A source that is good for a period. Its key says which period it is."""
+        assert self._validity is not None
+        try:
+            content = content_of()
+        except (UserError, EnvironmentFailure) as error:
+            return _refused("named", str(error))
+        self._declared.append(text)
+        program = digest_of(self._frame + joined("program", content))
+        key = digest_of(self._frame + joined("key", content, self._validity.at(period)))
+        return Node(f"source {text}", (), program, (key,), _AS_IT_COMES, is_input=True)
+
+
+def _is_declared_table(step: Step) -> bool:
+    return step.period is not None and step.kind == "read"
 
 
 def _ordered(nodes: Sequence[Node]) -> list[bool]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -13,22 +13,32 @@ from pyspark.sql.connect.proto import relations_pb2
 from nectar import __version__
 from nectar.catalog.handover import Handover
 from nectar.catalog.service import Catalog, Kept, NotKept
-from nectar.dialects.spark.circumstances import circumstances_of, environment
+from nectar.dialects.spark.circumstances import (
+    circumstances_of,
+    digest_of_circumstances,
+    environment,
+    settings_of,
+)  # fmt: skip
+from nectar.dialects.spark.connections import Connection, connection_of
 from nectar.dialects.spark.constants import why_refused_constants
+from nectar.dialects.spark.derived import results_in
 from nectar.dialects.spark.elsewhere import Elsewhere
-from nectar.dialects.spark.fresh import reads_in
-from nectar.dialects.spark.keying import Keyed, keyed, keyed_steps
+from nectar.dialects.spark.keying import Keyed, about, keyed, keyed_steps
+from nectar.dialects.spark.recipe import recorded
 from nectar.dialects.spark.relations import Step
-from nectar.dialects.spark.results import Recording, with_shape
+from nectar.dialects.spark.results import Recording, schema_bytes, with_shape
 from nectar.dialects.spark.scope import Scope
 from nectar.dialects.spark.servers import Engine, engine_of
 from nectar.dialects.spark.sight import why_another_now
+from nectar.dialects.spark.validity import Validity
 from nectar.errors import EnvironmentFailure, UserError
 from nectar.keys.outcome import outcome_of
 from nectar.keys.sources import functions_of
 from nectar.model.entry import Entry, Lease, Span
 from nectar.model.lineage import FileRead, Sources
+from nectar.recipes.environment import working_folder
 from nectar.report.run import Part
+from nectar.report.site import call_site
 from nectar.rewrite.choose import Choice
 from nectar.session import Session
 from nectar.store.inputs.identify import Identity
@@ -44,6 +54,8 @@ class Query:
     made. choice: what is known of it. answer: the whole result, if that is known. known: what stands in the plan for
     parts. recording: what the server answers. result: what was put together from parts of its files (`incremental`), in
     the place of a recording; made_from: from which. spans, shape: how it is found again as a part of a larger one.
+    given: the plan as the program sent it. settings: of the session, when the keys were made. site, folder: where in
+    the program, and in which folder, it was asked for. asked: somebody wants it kept, whatever it is worth.
     """
 
     session: Session
@@ -65,6 +77,11 @@ class Query:
     made_from: list[Entry] = field(default_factory=list)
     spans: tuple[Span, ...] = ()
     shape: bytes = b""
+    given: Any = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    site: str = ""
+    folder: str = ""
+    asked: bool = False
 
     @property
     def is_known(self) -> bool:
@@ -121,14 +138,15 @@ class Query:
             part.keeping = f"not kept: {table}"
             return
         part.size = table.nbytes
-        why_not = self.catalog.worth_keeping(part.seconds, table.nbytes).removeprefix("not kept: ")
-        why_not = why_not or "; ".join(self.keyed.what_changed(self.session.inputs)) or self._why_another()
+        why_not = "" if self.asked else self.catalog.worth_keeping(part.seconds, table.nbytes)
+        why_not = why_not.removeprefix("not kept: ")
+        why_not = why_not or "; ".join(self.keyed.what_changed(self.session.inputs)) or self.why_another()
         if why_not:
             part.keeping = f"not kept: {why_not}"
         else:
             self._write(table)
 
-    def _why_another(self) -> str:
+    def why_another(self) -> str:
         """Why a server elsewhere may have read other files than those that the key stands for."""
         server = self.engine.elsewhere
         if server is None:
@@ -138,7 +156,8 @@ class Query:
     def _write(self, table: pa.Table) -> None:
         part = self.part
         table = with_shape(table, self.shape) if self.spans else table
-        answer = self._kept(self.keyed.program.root, table, part.seconds, self.session.settings.refresh)
+        replaces = self.session.settings.refresh or self.asked
+        answer = self._kept(self.keyed.program.root, table, part.seconds, replaces)
         part.keeping = "kept" if isinstance(answer, Kept) else f"not kept: {answer.reason}"
 
     def keep_part(self, number: int, place: Handover, seconds: float) -> Kept | NotKept:
@@ -150,22 +169,31 @@ class Query:
         below = self.keyed.program.below(number, self.known)
         made_from = [self.known[each][0] for each in below if each in self.known]
         is_root = number == self.keyed.program.root
+        made_from += self.made_from if is_root else []
+        recipe = recorded(self, number, value, seconds, made_from)
         answer = self.catalog.keep(
-            node.key, node.program, value, table=True, seconds=seconds,
-            made_from=[*made_from, *self.made_from] if is_root else made_from, spans=self.spans if is_root else (),
-            about=_about(self.keyed, number), made=self.began, replaces=replaces,
-            sources=lambda: self.sources_of(number, self.keyed.files_below(number)),
+            node.key, node.program, value, table=True, seconds=seconds, made_from=made_from,
+            spans=self.spans if is_root else (), about=about(self.keyed, number), made=self.began, replaces=replaces,
+            recipe=recipe.identity, rebuildable=recipe.rebuildable,
+            sources=lambda: self.sources_of(number, self.keyed.files_below(number), value),
         )  # fmt: skip
         if isinstance(answer, Kept):
             self.session.totals.count_kept(answer.entry.size)
         return answer
 
-    def sources_of(self, number: int, identities: Iterable[Identity]) -> Sources:
-        """What a result of a node came from, if it was made of these files."""
+    def sources_of(
+        self, number: int, identities: Iterable[Identity], value: pa.Table | Handover | None = None
+    ) -> Sources:
+        """What a result of a node came from, if it was made of these files. value: the result, if it is at hand."""
         files = dict.fromkeys(FileRead(each.url, each.names[0], each.size) for each in identities)
         walks = [outcome_of(each.function).walk for each in self.keyed.functions_below(number)]
         functions = dict.fromkeys(used for walk in walks for used in functions_of(walk))
-        return Sources(tuple(files), tuple(functions), environment=f"{environment()}, nectar {__version__}")
+        engine = " ".join(self.engine.description[:2])
+        schema = schema_bytes(value) if isinstance(value, pa.Table) else None
+        return Sources(
+            tuple(files), tuple(functions), results_in(self.given), schema,
+            f"{engine}, {environment()}, nectar {__version__}", self.site,
+        )  # fmt: skip
 
 
 def query_of(session: Session, client: Any, root: Any, scope: Scope, part: Part) -> Query:
@@ -179,15 +207,17 @@ def query_of(session: Session, client: Any, root: Any, scope: Scope, part: Part)
     began = session.clock.now()
     plan = relations_pb2.Relation()
     plan.CopyFrom(root)
-    elsewhere = _elsewhere(session, engine)
-    found = keyed(plan, circumstances_of(client, engine), session.inputs, _followed(scope, engine), elsewhere)
-    part.name = _about(found, found.program.root)
+    elsewhere, settings = _elsewhere(session, engine), settings_of(client, engine)
+    frame, validity = digest_of_circumstances(engine, settings), _validity(client, engine, began)
+    found = keyed(plan, frame, session.inputs, _followed(scope, engine), elsewhere, validity)
+    part.name = about(found, found.program.root)
     if elsewhere is not None and found.root.refusal in elsewhere.unseen:
         raise EnvironmentFailure(found.root.refusal)
-    refusal = found.root.refusal or ("" if elsewhere is None else _why_not_elsewhere(root, found))
+    refusal = found.root.refusal or _why_not_elsewhere(root, found, engine.elsewhere)
     if refusal and (found.barred or elsewhere is not None):
         raise UserError(refusal)
     query = Query(session, catalog, engine, found, plan, part, began, scope)
+    query.given, query.settings, query.site, query.folder = root, settings, call_site(), working_folder()
     query.recording.why_not = refusal
     part.key = "" if refusal else found.root.key.hex()
     return query
@@ -199,31 +229,39 @@ def defined(session: Session, client: Any, steps: Sequence[Step], scope: Scope) 
     if isinstance(engine, str):
         raise UserError(engine)
     circumstances, elsewhere = circumstances_of(client, engine), _elsewhere(session, engine)
-    return keyed_steps(steps, circumstances, session.inputs, _followed(scope, engine), elsewhere)
+    validity = _validity(client, engine, session.clock.now())
+    return keyed_steps(steps, circumstances, session.inputs, _followed(scope, engine), elsewhere, validity)
 
 
 def _followed(scope: Scope, engine: Engine) -> Scope:
     """The scope as far as an engine can be followed: others freeze files in views, and share names between sessions."""
     if engine.description[0] != "sail":
         return replace(scope, foreign=_FOREIGN)
-    outer = any(setting.startswith("SAIL_CATALOG") for setting in engine.description)
-    return scope.without_tables() if outer else scope  # tables of another catalog are changed by others too
+    # Tables of another catalog are changed by others too.
+    return scope.without_tables() if _has_outer_catalog(engine) else scope
+
+
+def _has_outer_catalog(engine: Engine) -> bool:
+    return any(setting.startswith("SAIL_CATALOG") for setting in engine.description)
+
+
+def _validity(client: Any, engine: Engine, now: float) -> Validity:
+    """For sources that are good for a while; tables count where others than the session can know them."""
+    if engine.elsewhere is not None:
+        return Validity(now, engine.elsewhere.endpoint, engine.elsewhere.table)
+    return Validity(now, table=connection_of(client).table if _has_outer_catalog(engine) else None)
 
 
 def _elsewhere(session: Session, engine: Engine) -> Elsewhere | None:
     return None if engine.elsewhere is None else Elsewhere(engine.elsewhere, session.settings.home)
 
 
-def _why_not_elsewhere(root: Any, found: Keyed) -> str:
+def _why_not_elsewhere(root: Any, found: Keyed, connection: Connection | None) -> str:
     """Why a plan is not reused on a server that remembers files, and computes constants first."""
-    if len(found.sources) != len(reads_in(root)):
+    if connection is None:
+        return ""
+    if len(found.sources) != len(found.reads):
         return "it reads files through a view or a text, and the server may have looked at them long ago"
+    if found.declared and connection.has_cached(root):
+        return "the server has cached a part of it, which may be older than the time that its sources are valid for"
     return why_refused_constants(root)
-
-
-def _about(found: Keyed, number: int) -> str:
-    """What a result is, for people: its last step, and what it reads."""
-    nodes = found.program.nodes
-    reads = [nodes[each].text for each in sorted(found.program.below(number)) if nodes[each].is_input]
-    text = f"{nodes[number].text} of {', '.join(dict.fromkeys(reads))}" if reads else nodes[number].text
-    return text if len(text) <= 200 else f"{text[:197]}..."

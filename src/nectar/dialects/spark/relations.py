@@ -27,6 +27,7 @@ from nectar.dialects.spark.functions import Pickled, known_as
 from nectar.dialects.spark.sql.queries import query_text
 from nectar.dialects.spark.sql.words import Name, name_of
 from nectar.dialects.spark.text import calls_in
+from nectar.dialects.spark.validity import period_of, shorter
 from nectar.errors import UserError
 from nectar.keys.expansion import joined, sized
 
@@ -54,7 +55,8 @@ class Step:
     functions: Python functions in it. message: the relation itself. size: how many relations it consists of; they are
     the steps right before it, and itself. references: steps that it names by their plan ids. dotted: it may name
     columns by more than their names. layout: it may see how the engine cuts its input. breaks: what is above it could
-    not be done below it. windows: it has window functions, which number ties in any order.
+    not be done below it. windows: it has window functions, which number ties in any order. period: for how many
+    seconds somebody has declared its sources to be good.
     """
 
     kind: str
@@ -75,6 +77,7 @@ class Step:
     layout: bool = False
     breaks: bool = False
     windows: bool = False
+    period: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,7 @@ class _Found:
     sql: bool = False
     sorts: bool = False
     within: list[Any] = field(default_factory=list)  # relations that were read as part of this one
+    period: float | None = None
 
 
 def steps_of(root: Any) -> list[Step]:
@@ -137,7 +141,9 @@ def _preorder(root: Any) -> tuple[list[_Found], dict[int, list[int]]]:
         found.append(one)
         if above >= 0:
             found[above].below.append(here)
+            one.period = found[above].period
         for each in (message, *one.within):
+            one.period = shorter(one.period, period_of(each))
             if each.HasField("common") and each.common.HasField("plan_id"):
                 places.setdefault(each.common.plan_id, []).append(here)
         pending.extend((child, here) for child in reversed(one.children))
@@ -169,7 +175,7 @@ def _step(at: int, found: list[_Found], places: dict[int, list[int]], last: int)
         tuple(dict.fromkeys(one.names)), one.sql, one.sorts, one.message, one.end - at,
         tuple(dict.fromkeys(references)), one.dotted, one.layout,
         (one.kind in kinds.BREAKERS and not _multiplies(one)) or one.windows or bool(one.functions),
-        one.windows,
+        one.windows, one.period,
     )  # fmt: skip
 
 

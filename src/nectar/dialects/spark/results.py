@@ -113,6 +113,15 @@ def without_schema(table: pa.Table) -> pa.Table:
     return table.replace_schema_metadata(metadata or None)
 
 
+def schema_bytes(table: pa.Table) -> bytes:
+    """The columns of a table, as they are kept beside its result for ever."""
+    schema = without_schema(table).schema if is_whole(table) else table.schema
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        writer.write_batch(empty(schema))
+    return bytes(sink.getvalue())
+
+
 def with_told_schema(table: pa.Table, told: Any) -> pa.Table:
     """The same rows, as if the server had told this schema of them."""
     return table.replace_schema_metadata({_SCHEMA: b64encode(told.SerializeToString())})

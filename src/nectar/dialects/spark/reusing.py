@@ -24,7 +24,7 @@ from nectar.dialects.spark.stored import relation_of
 from nectar.dialects.spark.writing import Limits, schema_by_engine, size_of, write
 from nectar.errors import NectarError
 from nectar.model.entry import Entry
-from nectar.rewrite.choose import choose_opened
+from nectar.rewrite.choose import Choice, choose, choose_opened
 from nectar.rewrite.consistency import reusable
 from nectar.store.read import Result
 
@@ -52,11 +52,28 @@ def look_up(query: Query) -> None:
     entries: dict[int, Entry] = {}
     lookups: dict[int, int] = {}
     for (number, _), answer in zip(pairs, answers, strict=True):
-        if answer.entry is not None and (number == program.root or _is_worth_reading(query, number, answer.entry)):
+        if answer.entry is not None and _may_be_read(query, number, answer.entry):
             entries.setdefault(number, answer.entry)
         lookups[number] = max(lookups.get(number, 0), answer.lookups)
     query.lookups = lookups
     query.choice = choose_opened(program, entries, lookups, partial(_is_opened, query))
+
+
+def looked_at(query: Query) -> Choice:
+    """What would be taken from the store; nothing is opened, and nothing counted."""
+    program = query.keyed.program
+    whole = [] if query.keyed.root.refusal else [program.root]
+    asked = [] if query.session.settings.refresh else [*whole, *_parts(query)]
+    known = query.catalog.index.lookup([key for number in asked for key in program.nodes[number].keys])
+    entries = {
+        number: known[key]
+        for number in asked
+        for key in reversed(program.nodes[number].keys)
+        if key in known and _may_be_read(query, number, known[key])
+    }
+    counts = query.catalog.index.lookups([program.nodes[number].program for number in asked])
+    lookups = {number: counts.get(program.nodes[number].program, 0) for number in asked}
+    return choose(program, entries, lookups)
 
 
 def _parts(query: Query) -> list[int]:
@@ -72,6 +89,13 @@ def _parts(query: Query) -> list[int]:
         for number in sorted(query.keyed.apart() - {program.root}, reverse=True)
         if allowed[number] and (not program.nodes[number].is_input or is_asked_for(program.nodes[number].program))
     ]
+
+
+def _may_be_read(query: Query, number: int, entry: Entry) -> bool:
+    """Whether a known result is used; a whole one that gets a name has to be one that others can read, too."""
+    if number == query.keyed.program.root:
+        return not query.asked or entry.kind == "arrow"
+    return _is_worth_reading(query, number, entry)
 
 
 def _is_worth_reading(query: Query, number: int, entry: Entry) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 from nectar.dialects.spark.function_names import KNOWN
 from nectar.dialects.spark.functions import Pickled
@@ -24,7 +24,8 @@ class View:
 
     made: its last key as everything was when it was made, which an engine may have frozen. content: what the
     definition says besides. folder: where the program was then, which relative paths may refer to. spelling: the name
-    as it was written then. refusal: why nothing that reads it is reused.
+    as it was written then. refusal: why nothing that reads it is reused. command: what made it, for those who have to
+    make it again; None if that would do more, or is too large to be remembered.
     """
 
     steps: tuple[Step, ...] = ()
@@ -35,28 +36,35 @@ class View:
     spelling: Name = ()
     is_temporary: bool = True
     refusal: str = ""
+    command: Any = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """A function that the server was taught. content: what it is and computes, canonical. refusal: why not reused."""
+    """A function that the server was taught. content: what it is and computes, canonical. refusal: why not reused.
+
+    command: what taught it.
+    """
 
     content: bytes = b""
     functions: tuple[Pickled, ...] = ()
     refusal: str = ""
+    command: Any = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
     """What names mean. unknown: why nobody knows which functions and sources there are; empty if it is known.
 
-    foreign: why names of relations, and texts, are not followed at this engine; empty if they are.
+    foreign: why names of relations, and texts, are not followed at this engine; empty if they are. sources: formats
+    that the server was taught, with the classes that read them.
     """
 
     views: Mapping[Name, View] = field(default_factory=dict)
     functions: Mapping[str, Registered] = field(default_factory=dict)
     unknown: str = ""
     foreign: str = ""
+    sources: Mapping[str, Pickled] = field(default_factory=dict)
 
     @property
     def instead(self) -> frozenset[str]:
@@ -82,6 +90,10 @@ class Scope:
     def with_function(self, name: str, function: Registered) -> Scope:
         """The scope in which a function has this name."""
         return replace(self, functions={**self.functions, name.lower(): function})
+
+    def with_source(self, name: str, reader: Pickled) -> Scope:
+        """The scope in which data is read by a class under this name."""
+        return replace(self, sources={**self.sources, name.lower(): reader})
 
     def with_view_of(self, other: Scope, name: Name) -> Scope:
         """The scope in which a name means what it means in another."""
@@ -110,6 +122,7 @@ class Scope:
         return Scope(
             {name: view for name, view in self.views.items() if name in plain},
             {name: function for name, function in self.functions.items() if name in called}, self.unknown, self.foreign,
+            self.sources,
         )  # fmt: skip
 
 

@@ -16,7 +16,9 @@ from typing import Any, Final
 
 from pyspark.sql.connect.proto import commands_pb2, relations_pb2
 
+from nectar.dialects.spark.functions import known_as
 from nectar.dialects.spark.keying import Keyed
+from nectar.dialects.spark.reads import FORMATS
 from nectar.dialects.spark.relations import Step, registration_of, steps_of
 from nectar.dialects.spark.scope import Registered, Scope, View
 from nectar.dialects.spark.sql.queries import is_query, read_ahead
@@ -113,14 +115,17 @@ class Taught:
             self._change(lambda scope: scope.with_function(content.function_name, refused))
         elif command in ("write_operation_v2", "merge_into_table_command"):
             self._change(Scope.without_tables)
-        elif command in (None, "register_data_source", "extension", "execute_external_command", "pipeline_command"):
+        elif command == "register_data_source":
+            self._register_source(content)
+        elif command in (None, "extension", "execute_external_command", "pipeline_command"):
             self._change(lambda _: Scope(unknown=_ANY))
         return None
 
     def _of_function(self, function: Any) -> Lesson:
         name = function.function_name
         content, refusals, functions = registration_of(function)
-        registered = Registered(content, functions, "; ".join(refusals))
+        command = _remembered(commands_pb2.Command(register_function=function))
+        registered = Registered(content, functions, "; ".join(refusals), command)
         before = self._scope
         pending = Registered(secrets.token_bytes(16), refusal=_PENDING)
         self._change(lambda scope: scope.with_function(name, pending))
@@ -139,6 +144,14 @@ class Taught:
             return scope.with_function_of(before, name) if is_alone(scope) else scope.with_function(name, refused)
 
         return Lesson(lambda: learned, rejected)
+
+    def _register_source(self, source: Any) -> None:
+        """A class reads data under a name from now on; if that is a name of the engine's, nothing is known any more."""
+        known = known_as(source.python_data_source.command)
+        if known is None or not known.digest or source.name.lower() in FORMATS | self._scope.sources.keys():
+            self._change(lambda _: Scope(unknown=_ANY))
+        else:
+            self._change(lambda scope: scope.with_source(source.name, known))
 
     # views and tables
 
@@ -180,7 +193,8 @@ class Taught:
         if len(name) != 1:
             self._change(lambda scope: replace(scope, views={}))
             return None
-        return self._definition(name, command.input, b"", look, is_temporary=True)
+        made_by = _remembered(commands_pb2.Command(create_dataframe_view=command))
+        return self._definition(name, command.input, b"", look, is_temporary=True, made_by=made_by)
 
     def _of_sql_command(self, relation: Any, look: Look | None) -> Lesson | None:
         lesson = self._of_sql(relation, look)
@@ -201,15 +215,15 @@ class Taught:
         elif effect.kind == "forget" or (effect.kind == "view" and len(effect.name) != 1):
             self._change(lambda scope: scope.without_view(effect.name))
         elif effect.kind == "view":
-            definition = _with_query(relation, effect.query)
-            return self._definition(effect.name, definition, joined("view", effect.head), look, is_temporary=True)
+            definition, made_by = _with_query(relation, effect.query), _statement(relation)
+            return self._definition(effect.name, definition, joined("view", effect.head), look, True, made_by)
         elif effect.kind == "table":
-            return self._of_table(effect, look)
+            return self._of_table(effect, look, _statement(relation))
         return None
 
-    def _of_table(self, effect: Effect, look: Look | None) -> Lesson | None:
+    def _of_table(self, effect: Effect, look: Look | None, made_by: Any) -> Lesson | None:
         read = _read_of(effect.format, effect.path, effect.options)
-        return self._definition(effect.name, read, joined("table", effect.head), look, effect.is_temporary)
+        return self._definition(effect.name, read, joined("table", effect.head), look, effect.is_temporary, made_by)
 
     def _of_write(self, write: Any, look: Look | None) -> Lesson | None:
         """A table that is written anew is another one; writing more, or only files, changes no names."""
@@ -235,10 +249,10 @@ class Taught:
         return self._lesson(name, learn, is_temporary=False)
 
     def _definition(
-        self, name: Name, definition: Any, content: bytes, look: Look | None, is_temporary: bool
+        self, name: Name, definition: Any, content: bytes, look: Look | None, is_temporary: bool, made_by: Any = None
     ) -> Lesson | None:
         """A name that stands for a relation; what that reads must not change while the server takes it in."""
-        view = _defined(definition, self._scope, look, content)
+        view = replace(_defined(definition, self._scope, look, content), command=made_by)
         return self._lesson(name, lambda: _settled(view, look), is_temporary)
 
     def _lesson(self, name: Name, learn: Callable[[], View], is_temporary: bool) -> Lesson | None:
@@ -265,6 +279,16 @@ class Taught:
             return scope.with_view_of(before, name) if is_alone(scope) else scope.with_view(name, refused)
 
         return Lesson(learned, rejected)
+
+
+def _statement(relation: Any) -> Any:
+    """The command that has a statement of SQL carried out."""
+    return _remembered(commands_pb2.Command(sql_command=commands_pb2.SqlCommand(input=relation)))
+
+
+def _remembered(command: Any) -> Any:
+    """The command, unless it holds so much data that it should not live as long as its session."""
+    return command if command.ByteSize() <= _HEAVY else None
 
 
 def _read_of(format_: str, path: str, options: Mapping[str, str]) -> Any:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import grpc
+import msgspec
 import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet
@@ -27,6 +28,7 @@ from pyspark.sql.connect.types import proto_schema_to_pyspark_data_type
 
 from nectar.catalog.handover import Handover
 from nectar.dialects.spark.stored import AS_TOLD, SCHEMA, files_relation, read_relation, write_command
+from nectar.store.read import COLUMNS
 
 _NOT_OF_TYPES: Final = frozenset({"nullable", "containsNull", "valueContainsNull", "metadata"})
 _own: Final[ContextVar[bool]] = ContextVar("nectar_own_request", default=False)
@@ -76,6 +78,7 @@ def write(client: Any, relation: Any, place: Handover, limits: Limits = _UNLIMIT
         if _is_the_same(client, read_relation(files, told, as_told=as_told), told, types):
             place.beside[SCHEMA] = told.SerializeToString(deterministic=True)
             place.beside[AS_TOLD] = b"yes" if as_told else b""
+            place.beside[COLUMNS] = msgspec.json.encode([field.name for field in told.struct.fields])
             return seconds
     return "its columns would not come back as they were"
 

@@ -105,7 +105,7 @@ class Cut:
 
     def paths_of(self, node: int, start: int, end: int, folder: Path) -> list[str]:
         """Paths under which a read sees a run of files alone. folder: where they are linked, under the same names."""
-        return _linked(self._source(node).listings, self._chosen(node, start, end), folder)
+        return linked(self._source(node).listings, self._chosen(node, start, end), folder)
 
     def read_of(self, node: int, paths: Sequence[str], schema: str | None) -> Any:
         """A relation that reads these paths as a read does, with a schema that is found out or prescribed."""
@@ -158,31 +158,38 @@ class Folders:
         self._made.clear()
 
 
-def _linked(listings: Sequence[Listing], chosen: Sequence[Extent], folder: Path) -> list[str]:
+def linked(listings: Sequence[Listing], chosen: Sequence[Extent], folder: Path) -> list[str]:
     """Paths under which an engine finds these files, and no others, as it found them under the paths of the read."""
     paths: list[str] = []
     for number, listing in enumerate(listings):
         extents = [extent for extent in chosen if extent.listing == number]
+        for extent in extents:
+            _link(extent.path, Path(link_of(listings, extent, folder)))
         if not extents:
             continue
         root = folder / str(number)
         _, _, pattern = listing.shown.partition("\0")
         if listing.files == (listing.root,):
-            paths.append(str(_link(extents[0].path, root / os.path.basename(listing.root))))
-            continue
-        for extent in extents:
-            _link(extent.path, root / os.path.relpath(extent.path, listing.root))
-        paths.append(f"{root}/{pattern.lstrip('/')}" if pattern else str(root))
+            paths.append(link_of(listings, extents[0], folder))
+        else:
+            paths.append(f"{root}/{pattern.lstrip('/')}" if pattern else str(root))
     if not paths:
         (folder / "empty").mkdir(parents=True)
         paths.append(str(folder / "empty"))
     return paths
 
 
-def _link(file: str, at: Path) -> Path:
+def link_of(listings: Sequence[Listing], extent: Extent, folder: Path) -> str:
+    """Where a file is linked, under the name that it has below the path of the read."""
+    listing = listings[extent.listing]
+    is_file = listing.files == (listing.root,)
+    name = os.path.basename(listing.root) if is_file else os.path.relpath(extent.path, listing.root)
+    return str(folder / str(extent.listing) / name)
+
+
+def _link(file: str, at: Path) -> None:
     at.parent.mkdir(parents=True, exist_ok=True)
     os.symlink(os.path.realpath(file), at)
-    return at
 
 
 def _read_of(read: Any, paths: Sequence[str], schema: str | None) -> Any:
