@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("pyspark.sql.connect.session", reason="Spark is not installed: make test-sail")
-pytest.importorskip("pysail", reason="Sail is not installed: make test-sail")
+pytest.importorskip("tests.dialects.spark.at_hand", exc_type=ImportError)
 
 from pyspark.sql import functions as F
 from tests.dialects.spark.conftest import write_day
@@ -59,7 +58,7 @@ def test_what_is_cached_is_read_when_it_is_asked_for_as_a_whole(spark, log, enab
 
 
 def test_another_session_finds_what_is_cached_without_asking(spark, log, enabled, new_session, monkeypatch):
-    monkeypatch.setattr(reusing, "LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(reusing, "LEAST_PLANS", 0)
     pages(spark, log).persist().filter("total > 1").count()
     persisted._programs.clear()
     pages(new_session(), log).filter("total > 2").count()

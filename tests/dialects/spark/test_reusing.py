@@ -7,8 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-pytest.importorskip("pyspark.sql.connect.session", reason="Spark is not installed: make test-sail")
-pytest.importorskip("pysail", reason="Sail is not installed: make test-sail")
+pytest.importorskip("tests.dialects.spark.at_hand", exc_type=ImportError)
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F
@@ -28,7 +27,7 @@ from nectar.report.run import Part
 @pytest.fixture(autouse=True)
 def eager(monkeypatch):
     """Parts are kept however little they took."""
-    monkeypatch.setattr(reusing, "LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(reusing, "LEAST_PLANS", 0)
     reusing._cheap.clear()
     reusing._failed.clear()
 
@@ -143,7 +142,7 @@ def test_a_part_that_is_gone_is_computed(spark, log, enabled, home):
 
 
 def test_what_took_little_is_not_worth_a_part(spark, log, enabled, monkeypatch):
-    monkeypatch.setattr(reusing, "LEAST_SECONDS", 3600.0)
+    monkeypatch.setattr(reusing, "LEAST_PLANS", 10**6)
     part = pages(spark, log)
     part.collect()
     asked_for(enabled, part)

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("pyspark.sql.connect.session", reason="Spark is not installed: make test-sail")
-pytest.importorskip("pysail", reason="Sail is not installed: make test-sail")
+pytest.importorskip("tests.dialects.spark.at_hand", exc_type=ImportError)
 
 from pyspark.sql import functions as F
 from tests.dialects.spark.conftest import write_day
@@ -159,20 +158,6 @@ def test_what_is_refused(clicks, enabled, text):
         part = nectar.last_run().parts[-1]
         assert part.outcome == "uncacheable"
         assert REFUSED[text] in part.reason
-
-
-def test_other_engines_are_not_followed(clicks, outcome, monkeypatch):
-    from nectar.dialects.spark import query
-    from nectar.dialects.spark.servers import Engine
-
-    monkeypatch.setattr(query, "engine_of", lambda client: Engine(("spark", "4.3")))
-    frame = clicks.range(2)
-    for action in (
-        clicks.sql("select 1").collect, clicks.table("clicks").collect, clicks.sql("select * from {f}", f=frame).collect
-    ):  # fmt: skip
-        _, what, why = outcome(action)
-        assert (what, "embedded Sail" in why) == ("uncacheable", True)
-    assert outcome(clicks.range(2).collect)[1] == "computed"
 
 
 def test_sqlglot_is_not_imported_without_a_text(home, tmp_path):

@@ -8,8 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-pytest.importorskip("pyspark.sql.connect.session", reason="Spark is not installed: make test-sail")
-pytest.importorskip("pysail", reason="Sail is not installed: make test-sail")
+pytest.importorskip("tests.dialects.spark.at_hand", exc_type=ImportError)
 
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -19,6 +18,7 @@ from pyspark.sql.connect.plan import LogicalPlan
 import nectar
 from nectar.catalog.service import Kept
 from nectar.dialects.spark import stored
+from nectar.dialects.spark.manners import SPARK
 from nectar.dialects.spark.stored import relation_of
 from nectar.dialects.spark.writing import is_same_schema, schema_by_engine, types_by_engine, write
 
@@ -185,7 +185,7 @@ def test_many_rows_are_read_where_they_lie(spark, enabled, monkeypatch):
     entry = recorded(spark, frame, enabled)
     with enabled.catalog.open(entry) as result:
         assert relation_of(result).read.data_source.format == "arrow"
-        assert "too many" in relation_of(result, reads_arrow=False)
+        assert "too many" in relation_of(result, manner=SPARK)
     same(spark, enabled, frame, entry)
 
 

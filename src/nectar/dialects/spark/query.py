@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.connect.proto import relations_pb2
@@ -16,7 +16,7 @@ from nectar.catalog.service import Catalog, Kept, NotKept
 from nectar.dialects.spark.circumstances import circumstances_of, environment
 from nectar.dialects.spark.constants import why_refused_constants
 from nectar.dialects.spark.elsewhere import Elsewhere
-from nectar.dialects.spark.fresh import reads_in
+from nectar.dialects.spark.fresh import put_states
 from nectar.dialects.spark.keying import Keyed, keyed, keyed_steps
 from nectar.dialects.spark.relations import Step
 from nectar.dialects.spark.results import Recording, with_shape
@@ -32,8 +32,6 @@ from nectar.report.run import Part
 from nectar.rewrite.choose import Choice
 from nectar.session import Session
 from nectar.store.inputs.identify import Identity
-
-_FOREIGN: Final = "SQL text, views and tables are followed on embedded Sail only"
 
 
 @dataclass(slots=True)
@@ -184,46 +182,44 @@ def query_of(session: Session, client: Any, root: Any, scope: Scope, part: Part)
     part.name = _about(found, found.program.root)
     if elsewhere is not None and found.root.refusal in elsewhere.unseen:
         raise EnvironmentFailure(found.root.refusal)
-    refusal = found.root.refusal or ("" if elsewhere is None else _why_not_elsewhere(root, found))
-    if refusal and (found.barred or elsewhere is not None):
+    doubt = "" if elsewhere is None else why_refused_constants(root, found.facts)
+    refusal = found.root.refusal or doubt
+    if refusal and (found.barred or doubt or not engine.shares_files):
         raise UserError(refusal)
+    put_states(plan, found.states)
     query = Query(session, catalog, engine, found, plan, part, began, scope)
     query.recording.why_not = refusal
     part.key = "" if refusal else found.root.key.hex()
     return query
 
 
-def defined(session: Session, client: Any, steps: Sequence[Step], scope: Scope) -> Keyed:
-    """The program of a definition as everything is now. Raises NectarError if the engine is not known."""
+def defined(session: Session, client: Any, steps: Sequence[Step], scope: Scope, now: Scope) -> Keyed:
+    """The program of a definition as everything is now. Raises NectarError if the engine is not known.
+
+    scope: what the names in it mean. now: what names mean to the session.
+    """
     engine = engine_of(client)
     if isinstance(engine, str):
         raise UserError(engine)
     circumstances, elsewhere = circumstances_of(client, engine), _elsewhere(session, engine)
-    return keyed_steps(steps, circumstances, session.inputs, _followed(scope, engine), elsewhere)
+    followed, now = _followed(scope, engine), _followed(now, engine)
+    return keyed_steps(steps, circumstances, session.inputs, followed, elsewhere, now)
 
 
 def _followed(scope: Scope, engine: Engine) -> Scope:
-    """The scope as far as an engine can be followed: others freeze files in views, and share names between sessions."""
-    if engine.description[0] != "sail":
-        return replace(scope, foreign=_FOREIGN)
+    """The scope as far as an engine can be followed: tables of a catalog that others see are changed by others too."""
     outer = any(setting.startswith("SAIL_CATALOG") for setting in engine.description)
-    return scope.without_tables() if outer else scope  # tables of another catalog are changed by others too
+    return scope.without_tables() if outer or not engine.is_embedded else scope
 
 
 def _elsewhere(session: Session, engine: Engine) -> Elsewhere | None:
     return None if engine.elsewhere is None else Elsewhere(engine.elsewhere, session.settings.home)
 
 
-def _why_not_elsewhere(root: Any, found: Keyed) -> str:
-    """Why a plan is not reused on a server that remembers files, and computes constants first."""
-    if len(found.sources) != len(reads_in(root)):
-        return "it reads files through a view or a text, and the server may have looked at them long ago"
-    return why_refused_constants(root)
-
-
 def _about(found: Keyed, number: int) -> str:
     """What a result is, for people: its last step, and what it reads."""
     nodes = found.program.nodes
-    reads = [nodes[each].text for each in sorted(found.program.below(number)) if nodes[each].is_input]
+    steps = frozenset(found.node_of)
+    reads = [nodes[each].text for each in sorted(found.program.below(number)) if nodes[each].is_input and each in steps]
     text = f"{nodes[number].text} of {', '.join(dict.fromkeys(reads))}" if reads else nodes[number].text
     return text if len(text) <= 200 else f"{text[:197]}..."

@@ -17,6 +17,8 @@ from functools import cache
 from typing import Any, Final
 
 from nectar.dialects.spark.connections import Connection, connection_of
+from nectar.dialects.spark.manners import SAIL, SPARK, Manner
+from nectar.dialects.spark.sight import is_at_home
 from nectar.errors import EnvironmentFailure
 
 
@@ -33,8 +35,18 @@ class Engine:
 
     @property
     def is_embedded(self) -> bool:
-        """Whether it sees files as this process does, now, and writes them where this process reads."""
+        """Whether it is Sail in this process, which sees files as this process does, now."""
         return self.description[0] == "sail"
+
+    @property
+    def shares_files(self) -> bool:
+        """Whether it reads everything that this process writes, and writes where this process reads."""
+        return self.elsewhere is None or is_at_home(self.elsewhere)
+
+    @property
+    def manner(self) -> Manner:
+        """How it takes rows that were computed before."""
+        return SAIL if self.is_embedded else SPARK
 
 
 _started: Final[weakref.WeakKeyDictionary[Any, tuple[int, tuple[str, ...]]]] = weakref.WeakKeyDictionary()

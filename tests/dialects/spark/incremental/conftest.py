@@ -33,8 +33,9 @@ def sent(monkeypatch):
     from nectar.rewrite.cost import Rates
 
     # What is known is used however little that saves, so that no test depends on how long anything takes.
-    monkeypatch.setattr(growing, "rates", LearnedRates("nothing", Rates(0.0, 0.0, 0.0, 0.0)))
-    monkeypatch.setattr(growing, "LEAST_SECONDS", 0.0)
+    nothing = LearnedRates("nothing", Rates(0.0, 0.0, 0.0, 0.0))
+    monkeypatch.setattr(growing, "rates", dict.fromkeys(growing.rates, nothing))
+    monkeypatch.setattr(growing, "LEAST_PLANS", 0)
     monkeypatch.setattr(growing, "_failures", {})
     seen, before = [], Server.run
 

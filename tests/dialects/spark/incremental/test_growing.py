@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("pyspark.sql.connect.session", reason="Spark is not installed: make test-sail")
-pytest.importorskip("pysail", reason="Sail is not installed: make test-sail")
+pytest.importorskip("tests.dialects.spark.at_hand", exc_type=ImportError)
 
 import pandas as pd
 import pyarrow as pa
@@ -121,7 +120,7 @@ def test_many_rows_go_by_a_file(compared, folder, monkeypatch, name):
 def test_programs_that_take_little_are_computed_as_they_are(compared, folder, monkeypatch):
     from nectar.dialects.spark.incremental import growing
 
-    monkeypatch.setattr(growing, "LEAST_SECONDS", 60.0)
+    monkeypatch.setattr(growing, "LEAST_PLANS", 6000)
     assert grown(compared, folder, lambda spark: STATES["count"](clicks(spark, folder))) == [None] * 3
 
 
@@ -377,7 +376,7 @@ PROGRAM = """
     server.start(background=True)
     from pyspark.sql import SparkSession, functions as F
     from nectar.dialects.spark.incremental import growing
-    growing.LEAST_SECONDS = 0.0
+    growing.LEAST_PLANS = 0
     spark = SparkSession.builder.remote("sc://%s:%d" % server.listening_address).getOrCreate()
     made = spark.read.parquet(sys.argv[1]).groupBy("page").agg(F.sum("n").alias("s")).orderBy("page")
     print(made.collect())

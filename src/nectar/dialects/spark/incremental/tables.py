@@ -9,14 +9,16 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.ipc
+import pyarrow.parquet
 from pyspark.sql.connect.types import proto_schema_to_pyspark_data_type
 from pyspark.sql.types import StructType
 
 from nectar.dialects.spark.incremental.messages import arrow_file, renamed
 from nectar.dialects.spark.incremental.server import NotPutTogether, Server
 from nectar.dialects.spark.incremental.streams import Folders
+from nectar.dialects.spark.manners import SPARK
 from nectar.dialects.spark.results import schema_of, with_told_schema, without_schema
-from nectar.dialects.spark.stored import MOST_SENT, local_relation
+from nectar.dialects.spark.stored import MOST_SENT, local_relation, read_relation, why_not_sent
 
 _ZONE: Final = re.compile(r"tz=[^\],]*")
 
@@ -53,19 +55,40 @@ def as_relation(table: pa.Table, server: Server, folders: Folders) -> Any:
 
     Raises NotPutTogether if they would not come back as they are.
     """
-    if table.nbytes > MOST_SENT or has_zones(table):
-        path = folders.new() / "rows.arrow"
-        numbered = without_schema(table).rename_columns([f"c{at}" for at in range(table.num_columns)])
-        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, numbered.schema) as writer:
-            writer.write_table(numbered)
-        relation = renamed(arrow_file(str(path)), table.column_names)
-        if has_zones(table) and _zones(server.empty(relation)) != _zones(table):
-            raise NotPutTogether("times would come back in another zone")
-        return relation
-    relation = local_relation(table)
+    if not server.manner.reads_arrow:
+        return _by_parquet(table, folders) if table.nbytes > MOST_SENT else _sent(table, server)
+    return _by_arrow(table, server, folders) if table.nbytes > MOST_SENT or has_zones(table) else _sent(table, server)
+
+
+def _sent(table: pa.Table, server: Server) -> Any:
+    relation = local_relation(table, manner=server.manner)
     if isinstance(relation, str):
         raise NotPutTogether(relation)
     return relation
+
+
+def _by_arrow(table: pa.Table, server: Server, folders: Folders) -> Any:
+    path = folders.new() / "rows.arrow"
+    numbered = _numbered(table)
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, numbered.schema) as writer:
+        writer.write_table(numbered)
+    relation = renamed(arrow_file(str(path)), table.column_names)
+    if has_zones(table) and _zones(server.empty(relation)) != _zones(table):
+        raise NotPutTogether("times would come back in another zone")
+    return relation
+
+
+def _by_parquet(table: pa.Table, folders: Folders) -> Any:
+    why_not = why_not_sent(table)
+    if why_not:
+        raise NotPutTogether(why_not)
+    path = str(folders.new() / "rows.parquet")
+    pyarrow.parquet.write_table(_numbered(table), path)
+    return read_relation([path], schema_of(table), manner=SPARK)
+
+
+def _numbered(table: pa.Table) -> pa.Table:
+    return without_schema(table).rename_columns([f"c{at}" for at in range(table.num_columns)])
 
 
 def together(tables: Sequence[pa.Table]) -> pa.Table:
