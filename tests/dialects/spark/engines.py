@@ -119,6 +119,22 @@ class Spark:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
+def session_at(address):
+    """Lines of a program that make `spark`: a session on Sail of its own, or on the server at an address."""
+    if ENGINE == "spark":
+        return f"""
+from pyspark.sql import SparkSession, functions as F
+spark = SparkSession.builder.remote("{address}").getOrCreate()
+"""
+    return """
+from pysail.spark import SparkConnectServer
+from pyspark.sql import SparkSession, functions as F
+server = SparkConnectServer()
+server.start(background=True)
+spark = SparkSession.builder.remote("sc://%s:%d" % server.listening_address).getOrCreate()
+"""
+
+
 def started():
     """The engine of all tests."""
     return Sail() if ENGINE == "sail" else Spark()

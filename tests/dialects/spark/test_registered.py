@@ -23,7 +23,7 @@ CALLS = {
     "call_function": lambda spark: letters(spark).select(F.call_function("mine", "t").alias("u")),
     "call_udf": lambda spark: letters(spark).select(F.call_udf("MINE", "t").alias("u")),
     "expression": lambda spark: letters(spark).selectExpr("mine(t) as u"),
-    "sql": lambda spark: spark.sql("select `Mine`('a') as u"),
+    "sql": lambda spark: spark.sql("select `Mine`(t) as u from values ('a') as letters(t)"),
 }
 
 

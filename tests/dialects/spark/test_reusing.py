@@ -11,11 +11,12 @@ pytest.importorskip("tests.dialects.spark.at_hand", exc_type=ImportError)
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F
+from tests.dialects.spark import engines
 from tests.dialects.spark.conftest import write_day
 from tests.dialects.spark.random_programs import answer
 
 import nectar
-from nectar.dialects.spark import persisted, reusing
+from nectar.dialects.spark import interceptor, persisted, reusing
 from nectar.dialects.spark.query import query_of
 from nectar.dialects.spark.scope import Scope
 from nectar.dialects.spark.servers import Engine
@@ -393,6 +394,7 @@ def test_parts_below_what_depends_on_the_moment(spark, log, enabled, home):
     assert first < second
 
 
+@engines.only_sail  # Spark's own come first
 def test_nothing_below_a_registered_function_is_a_part(spark, log, enabled):
     part = pages(spark, log)
     asked_for(enabled, part)
@@ -516,7 +518,7 @@ def test_what_is_done_over_parts(spark, log, enabled, home, name):
 
     def answered():
         found = run(part)
-        return sorted(map(repr, found)) if isinstance(found, list) else found
+        return sorted(map(repr, found)) if isinstance(found, list) else repr(found)
 
     under_nectar = answered()
     reused = names_reused()
@@ -525,9 +527,56 @@ def test_what_is_done_over_parts(spark, log, enabled, home, name):
     assert reused
 
 
-def test_servers_elsewhere_get_plans_as_they_are(spark, log, enabled, monkeypatch):
+def test_what_the_engine_did_not_take_stands_in_no_plan(spark, log, enabled, monkeypatch):
+    """Nor in those that put together what is known of its files."""
     part = pages(spark, log)
     asked_for(enabled, part)
-    monkeypatch.setattr(Engine, "is_embedded", False)
+    query = part.filter("total > 1")
+    seen = []
+
+    def grow(query, server):
+        seen.append(dict(query.known))
+
+    monkeypatch.setattr(interceptor, "grow", grow)
+    query.collect()
+    assert len(names_reused()) == len(seen[-1]) == 1
+    found = query_of(enabled, spark.client, query._plan.to_proto(spark.client).root, Scope(), Part(""))
+    reusing._failed[found.keyed.root.key] = 0.0
+    enabled.settle()
+    nectar.disable()
+    nectar.enable(home=enabled.settings.home, reserve=0, refresh=False)
+    catalog = nectar.session.current().catalog
+    catalog.discard([entry for entry in catalog.index.entries() if entry.key == found.keyed.root.key])
+    query.collect()
+    assert seen[-1] == {}
+    assert names_reused() == []
+
+
+def test_two_texts_over_a_view_that_two_runs_may_give_differently(spark, log, enabled):
+    """One of them must not come from another run than the other."""
+    spark.read.parquet(str(log)).groupBy("seconds").count().limit(5).createOrReplaceTempView("some")
+    spark.table("some").createOrReplaceTempView("same")
+    first = spark.sql("select seconds from some")
+    first.collect()
+    enabled.settle()
+    for name in ("some", "same"):
+        other = spark.sql(f"select seconds from {name} where seconds >= 0")
+        first.intersect(other).collect()
+        assert names_reused() == []
+
+
+def test_two_texts_over_a_view_that_is_always_the_same(spark, log, enabled):
+    spark.read.parquet(str(log)).filter("seconds > 3").createOrReplaceTempView("some")
+    first = spark.sql("select page, count(*) as n from some group by page")
+    first.collect()
+    enabled.settle()
+    first.join(spark.sql("select page, max(seconds) as most from some group by page"), "page").collect()
+    assert len(names_reused()) == 1
+
+
+def test_servers_that_do_not_see_the_store_get_plans_as_they_are(spark, log, enabled, monkeypatch):
+    part = pages(spark, log)
+    asked_for(enabled, part)
+    monkeypatch.setattr(Engine, "shares_files", False)
     part.filter("total > 2").collect()
     assert names_reused() == []

@@ -25,16 +25,13 @@ _NAMES_ONLY: Final = frozenset({
     "spark.ui.port", "spark.ui.showConsoleProgress", "spark.sql.warehouse.dir", "spark.connect.grpc.binding.address",
     "spark.connect.grpc.binding.port", "spark.connect.authenticate.token", "spark.plugins",
 })  # fmt: skip
-# In force although nobody has set it, and not the same everywhere.
-_ALWAYS: Final = "spark.sql.session.timeZone"
 _FORM: Final = "spark 2"  # of results: those of the first have schemas that engines cannot read
 _LIBRARIES: Final = ("numpy", "pandas", "pyarrow")  # what the engine hands to Python functions is made with them
 
 
 def circumstances_of(client: Any, engine: Engine) -> bytes:
     """What results of this session depend on, as it is now. The server is asked for its settings each time."""
-    connection = connection_of(client)
-    made = connection.settings() if engine.elsewhere is None else connection.settings(_ALWAYS)
+    made = connection_of(client).settings() if engine.elsewhere is None else engine.settings
     settings = [text for name in sorted(made.keys() - _NAMES_ONLY) for text in (name, str(made[name]))]
     zone = os.environ.get("TZ", "")
     parts = joined(*_versions()), joined(*engine.description), joined(zone, *settings)

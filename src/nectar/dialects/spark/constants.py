@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
 
+from nectar.dialects.spark.function_names import REFUSED
 from nectar.dialects.spark.messages import messages_in, named
 from nectar.dialects.spark.sql.columns import columns_in
 from nectar.dialects.spark.sql.words import pieces_of as pieces_of_query
@@ -23,10 +24,10 @@ from nectar.dialects.spark.text import pieces_of
 _TEXTLESS: Final = frozenset({
     "%", "&", "*", "+", "-", "/", "<", "<=", "<=>", "==", ">", ">=", "^", "|", "~", "abs", "acos", "add_months", "and",
     "any_value", "approx_count_distinct", "array", "array_contains", "array_size", "asin", "atan", "atan2", "avg",
-    "between", "bit_count", "bround", "cardinality", "cbrt", "ceil", "ceiling", "coalesce", "collect_list",
+    "between", "bit_and", "bit_count", "bit_or", "bit_xor", "bool_and", "bool_or", "bround", "cardinality", "cbrt", "ceil", "ceiling", "coalesce", "collect_list",
     "collect_set", "contains", "corr", "cos", "count", "count_if", "crc32", "cume_dist", "date_add", "date_diff",
     "date_sub", "date_trunc", "dateadd", "datediff", "day", "dayofmonth", "dayofweek", "dayofyear", "decimal",
-    "degrees", "dense_rank", "e", "endswith", "equal_null", "exists", "exp", "explode", "explode_outer", "factorial",
+    "degrees", "dense_rank", "e", "endswith", "equal_null", "every", "exists", "exp", "explode", "explode_outer", "factorial",
     "first", "first_value", "floor", "greatest", "grouping", "grouping_id", "hash", "hour", "if", "ifnull", "in",
     "instr", "is", "isnan", "isnotnull", "isnull", "kurtosis", "lag", "last", "last_day", "last_value", "lead", "least",
     "length", "like", "ln", "locate", "log", "log10", "log1p", "log2", "make_date", "make_dt_interval", "make_interval",
@@ -35,7 +36,7 @@ _TEXTLESS: Final = frozenset({
     "negative", "next_day", "not", "nth_value", "ntile", "nullif", "nvl", "nvl2", "or", "over", "percent_rank",
     "percentile", "percentile_approx", "pi", "pmod", "posexplode", "positive", "pow", "power", "quarter", "radians",
     "rank", "regexp_like", "rint", "rlike", "round", "row_number", "second", "sequence", "session_window", "shiftleft",
-    "shiftright", "sign", "signum", "sin", "size", "skewness", "sort_array", "sqrt", "startswith", "std", "stddev",
+    "shiftright", "sign", "signum", "sin", "size", "skewness", "some", "sort_array", "sqrt", "startswith", "std", "stddev",
     "stddev_pop", "stddev_samp", "stack", "struct", "sum", "tan", "timestampadd", "timestampdiff", "to_date",
     "to_timestamp", "trunc", "try_add", "try_divide", "try_sum", "unix_date", "unix_seconds", "unix_timestamp",
     "var_pop", "var_samp", "variance", "weekday", "weekofyear", "when", "width_bucket", "window", "xxhash64", "year",
@@ -47,15 +48,15 @@ _MORE_THAN_COLUMNS: Final = (
 # Words of SQL that are no columns.
 _WORDS: Final = frozenset({
     "all", "and", "any", "array", "as", "asc", "at", "between", "bigint", "binary", "boolean", "both", "by", "byte",
-    "case", "char", "collate", "cross", "current", "date", "day", "dec", "decimal", "desc", "distinct", "div",
+    "case", "char", "collate", "cross", "cube", "current", "date", "day", "dec", "decimal", "desc", "distinct", "div",
     "double", "else", "end", "escape", "except", "exists", "false", "filter", "first", "float", "following", "for",
     "from", "full", "group", "having", "hour", "if", "ignore", "ilike", "in", "inner", "int", "integer",
     "intersect", "interval", "is", "join", "last", "lateral", "leading", "left", "like", "limit", "long", "map",
     "minus", "minute", "month",
     "not", "null", "nulls", "numeric", "offset", "on", "or", "order", "outer", "over", "partition", "preceding",
-    "range", "real", "respect", "right", "rlike", "row", "rows", "second", "select", "semi",
-    "short", "smallint", "some", "string", "struct", "then", "time", "timestamp", "timestamp_ltz", "timestamp_ntz",
-    "tinyint", "to", "trailing", "true", "try_cast", "unbounded", "union", "using", "varchar", "week", "when",
+    "range", "real", "respect", "right", "rlike", "rollup", "row", "rows", "second", "select", "semi",
+    "sets", "short", "smallint", "some", "string", "struct", "then", "time", "timestamp", "timestamp_ltz", "timestamp_ntz",
+    "tinyint", "to", "trailing", "true", "try_cast", "unbounded", "union", "using", "values", "varchar", "week", "when",
     "where", "window", "with", "within", "year", "zone",
 })  # fmt: skip
 # Of these, the ones that may be calls, and give text.
@@ -124,7 +125,8 @@ def _pieces_in(message: Any) -> list[tuple[str, str]] | None:
 def _may_be_text(expression: Any, constants: _Constants) -> bool:
     kind = expression.WhichOneof("expr_type")
     if kind in ("unresolved_function", "call_function"):
-        plain = getattr(expression, kind).function_name.lower() in _TEXTLESS
+        name = getattr(expression, kind).function_name.lower()
+        plain = name in _TEXTLESS or name in REFUSED  # those are told elsewhere
     elif kind == "cast":
         plain = not _is_text_type(expression.cast) or _is_number(expression.cast.expr)
     else:

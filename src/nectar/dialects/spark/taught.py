@@ -330,7 +330,7 @@ def _settled(view: View, look: Look | None, scope: Scope) -> View:
         return view
     try:
         now = _made(view.steps, view.scope, look, scope)
-        same = now.root.keys[-1] == view.made and now.states == view.states
+        same = view.made in now.root.keys and now.states == view.states
     except NectarError as error:
         return replace(view, refusal=str(error))
     return view if same else replace(view, refusal="files changed while it was made")
