@@ -53,8 +53,8 @@ def tabled(spark, log):
 def of_tables(spark, log):
     class Twice:
         def eval(self, n: int):
-            yield n,
-            yield n * 2,
+            yield (n,)
+            yield (n * 2,)
 
     return F.udtf(Twice, returnType="n: int")(F.lit(21))
 

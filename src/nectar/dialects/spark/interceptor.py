@@ -81,7 +81,9 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
                 sent = self._safely(self._sending.recorded, request, query.keyed.states)
                 if sent is not None:
                     over_parts = self._safely(self._over_parts, query, request) if query.known else None
-                    return _Recorded(continuation, details, request, self, query, over_parts or sent, over_parts and sent)
+                    return _Recorded(
+                        continuation, details, request, self, query, over_parts or sent, over_parts and sent
+                    )
                 self._forget(request.operation_id)
             else:
                 request = self._safely(self._sending.plain, request) or request

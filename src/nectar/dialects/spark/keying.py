@@ -153,7 +153,7 @@ def key_of_read(frame: bytes, source: Source, names: Sequence[bytes]) -> bytes:
 
 @dataclass(slots=True)
 class _Views:
-    """Views that were read so far, by their ids: one may be read in many places. now: what names mean to the session."""
+    """Views that were read so far, by their ids, since one may be read in many places. now: what names mean by now."""
 
     now: Scope
     keyed: dict[int, Keyed] = field(default_factory=dict)

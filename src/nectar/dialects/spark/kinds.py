@@ -90,7 +90,9 @@ BREAKERS: Final = frozenset({
     "aggregate", "deduplicate", "join", "as_of_join", "group_map", "co_group_map", "set_op", "summary", "describe",
     "crosstab", "freq_items",
 })  # fmt: skip
-SEES_LAYOUT: Final = frozenset({"map_partitions", "common_inline_user_defined_table_function"})  # how its input is cut shows in what it gives
+SEES_LAYOUT: Final = frozenset(
+    {"map_partitions", "common_inline_user_defined_table_function"}
+)  # how its input is cut shows in what it gives
 # Kinds of Python functions that are handed one piece of a partition after the other, and may remember the last.
 ITERATING: Final = frozenset({204, 205, 207, 251})
 PRINTING: Final = frozenset({"show_string", "html_string"})

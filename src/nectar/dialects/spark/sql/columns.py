@@ -10,12 +10,15 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from nectar.dialects.spark.sql.queries import parsed, query_text
+
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """What a query makes. made: names, each with the columns it is made of. joined: of which columns each text is made
-    that `||` puts together. nameless: a column is made of no other, and called what the engine calls it. renamed:
-    columns get names by their positions.
+    """What a query makes. made: names, each with the columns it is made of.
+
+    joined: of which columns each text is made that `||` puts together. nameless: a column is made of no other, and
+    called what the engine calls it. renamed: columns get names by their positions.
     """
 
     made: tuple[tuple[str, frozenset[str]], ...]
@@ -27,13 +30,12 @@ class Columns:
 @lru_cache(maxsize=256)
 def columns_in(text: str) -> Columns | None:
     """The columns that a query makes; None if it is not understood."""
-    try:
-        import sqlglot  # takes a while, and most programs have no SQL
-        from sqlglot import expressions as nodes
-
-        trees = [tree for tree in sqlglot.parse(text, read="spark") if tree is not None]
-    except Exception:  # not only errors of its own: whatever it does not understand, it is not asked to
+    if query_text(text).refusals:  # some would end the parser, and the process with it
         return None
+    found = parsed(text)
+    if isinstance(found, str):
+        return None
+    trees, nodes = found
     every = [node for tree in trees for node in tree.walk()]
     made = [
         (node.alias.lower(), columns)
