@@ -78,3 +78,46 @@ def test_a_view_is_known_when_the_server_agrees_in_the_end(spark, outcome, away)
     spark.range(5).createOrReplaceTempView("five")
     for what in ("computed", "reused"):
         assert outcome(lambda: spark.sql("select sum(id) as n from five").collect()[0].n)[:2] == (10, what)
+
+
+def test_a_part_that_could_not_be_written_just_then_is_tried_again(spark, log, enabled, outcome, monkeypatch):
+    monkeypatch.setattr(reusing, "LEAST_PLANS", 0)
+    reusing._cheap.clear()
+    pages = spark.read.parquet(str(log)).groupBy("page").agg(F.sum("seconds").alias("s")).cache()
+    tried, plain = [], reusing.write
+
+    def write(*args):
+        tried.append(args)
+        if len(tried) == 1:
+            raise Away
+        return plain(*args)
+
+    monkeypatch.setattr(reusing, "write", write)
+    for number in range(3):
+        assert len(outcome(pages.filter(F.col("s") > number).collect)[0]) == 3
+    assert len(tried) == 2
+    assert len(nectar.last_run().reused) == 1
+
+
+def test_a_plan_over_parts_that_could_not_be_shown_just_then_is_tried_again(spark, log, enabled, outcome, monkeypatch):
+    monkeypatch.setattr(reusing, "LEAST_PLANS", 0)
+    pages = spark.read.parquet(str(log)).groupBy("page").agg(F.sum("seconds").alias("s")).cache()
+    outcome(pages.filter("s > 0").collect)
+    shown, plain = [], reusing.schema_by_engine
+
+    def schema(*args):
+        shown.append(args)
+        if len(shown) == 1:
+            raise Away
+        return plain(*args)
+
+    monkeypatch.setattr(reusing, "schema_by_engine", schema)
+    query = pages.select(F.max("s").alias("s"))
+    monkeypatch.setattr(
+        enabled.keeper, "submit", lambda *_: None
+    )  # the whole is not kept, so that it is asked for again
+    reused = []
+    for _ in range(2):
+        query.collect()
+        reused.append(len(nectar.last_run().reused))
+    assert reused == [0, 1]

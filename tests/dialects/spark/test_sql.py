@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import textwrap
 from contextlib import suppress
 from pathlib import Path
 
@@ -165,22 +164,18 @@ def test_what_is_refused(clicks, enabled, text):
         assert REFUSED[text] in part.reason
 
 
-def test_sqlglot_is_not_imported_without_a_text(home, tmp_path):
-    program = """
-        import sys, nectar
-        nectar.enable(home=sys.argv[1], reserve=0)
-        from pysail.spark import SparkConnectServer
-        from pyspark.sql import SparkSession
-        server = SparkConnectServer()
-        server.start(background=True)
-        spark = SparkSession.builder.remote("sc://%s:%d" % server.listening_address).getOrCreate()
-        assert spark.range(3).filter("id > 1").count() == 1
-        assert "nectar.dialects.spark.sql.queries" in sys.modules
-        assert "sqlglot" not in sys.modules
-        spark.sql("select 1").collect()
-        assert "sqlglot" in sys.modules
-    """
-    (tmp_path / "program.py").write_text(textwrap.dedent(program))
+def test_sqlglot_is_not_imported_without_a_text(home, tmp_path, address):
+    program = f"""
+import sys, nectar
+nectar.enable(home=sys.argv[1], reserve=0)
+{engines.session_at(address)}
+assert spark.range(3).filter("id > 1").count() == 1
+assert "nectar.dialects.spark.sql.queries" in sys.modules
+assert "sqlglot" not in sys.modules
+spark.sql("select 1").collect()
+assert "sqlglot" in sys.modules
+"""
+    (tmp_path / "program.py").write_text(program)
     command = [sys.executable, "program.py", str(home)]
     done = subprocess.run(
         command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": SOURCE}, check=False, capture_output=True, text=True

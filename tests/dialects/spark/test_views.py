@@ -217,7 +217,9 @@ def test_words_that_a_view_puts_together(spark, outcome):
     assert "constants" in refused(outcome, lambda: spark.sql("select cast(w as string) as t from v").collect())
     spark.range(1).select(F.lit("no").alias("w")).createOrReplaceTempView("v")
     text = "select cast(concat(w, 'w') as timestamp) as t from v"
-    assert "constants" in refused(outcome, lambda: spark.sql(text).collect())
+    with suppress(Exception):  # here it is no moment after all
+        spark.sql(text).collect()
+    assert "constants" in nectar.last_run().parts[-1].reason
     twice(outcome, lambda: spark.sql("select w from v").collect())
     spark.table("v").createOrReplaceTempView("u")
     assert "constants" in refused(outcome, lambda: spark.table("u").select(F.upper("w")).collect())

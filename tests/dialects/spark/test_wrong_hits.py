@@ -1,6 +1,7 @@
 """Attempts to get the answer to another question: from what a server remembers, what names mean, what settings do."""
 
 import datetime
+from contextlib import suppress
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -78,8 +79,9 @@ def test_a_server_that_is_told_to_look_again(spark, log, outcome, new_session):
     write_day(log, 3)
     new_session().catalog.refreshByPath(str(log))
     (log / "day-3.parquet").unlink()
-    outcome(frame.count)
-    outcome(frame.groupBy("day").count().collect)
+    for action in (frame.count, frame.groupBy("day").count().collect):
+        with suppress(Exception):  # it may miss the file that is gone
+            outcome(action)
     assert outcome(new_session().read.parquet(str(log)).count)[0] == 240
 
 

@@ -146,9 +146,9 @@ def _batches_in(stream: bytes) -> list[pa.RecordBatch]:
         return list(reader)
 
 
-def is_passing(error: Any) -> bool:
+def is_passing(error: BaseException) -> bool:
     """Whether a call failed for a reason that may be gone the next moment."""
-    return error.code() in _PASSING
+    return isinstance(error, Unreachable) or (isinstance(error, grpc.RpcError) and error.code() in _PASSING)
 
 
 def _failure(error: Any, text: str) -> EnvironmentFailure:

@@ -362,7 +362,7 @@ class _Recorded:
                 self._interceptor.ended(self._operation, self._query)
             raise
         except BaseException as error:
-            may_go_on = not self._is_the_only_one and isinstance(error, grpc.RpcError) and is_passing(error)
+            may_go_on = not self._is_the_only_one and is_passing(error)
             self._interceptor.failed(self._operation, self._query, for_good=not may_go_on)
             raise
         if response.operation_id != self._operation:

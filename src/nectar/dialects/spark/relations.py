@@ -63,7 +63,7 @@ class Step:
     read: Any = None
     refusals: tuple[str, ...] = ()
     calls: frozenset[str] = frozenset()
-    functions: tuple[Pickled, ...] = ()
+    functions: tuple[Pickled, ...] = field(default=(), compare=False)  # the content says what they compute
     unknown: frozenset[str] = frozenset()
     names: tuple[Name, ...] = ()
     sql: bool = False

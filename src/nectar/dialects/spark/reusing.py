@@ -16,6 +16,7 @@ import grpc
 
 from nectar.catalog.handover import Handover
 from nectar.catalog.service import Kept, NotKept
+from nectar.dialects.spark.connections import is_passing
 from nectar.dialects.spark.kinds import PRINTING
 from nectar.dialects.spark.persisted import is_asked_for
 from nectar.dialects.spark.query import Query
@@ -121,7 +122,7 @@ def put_in(query: Query, client: Any) -> bool:
         try:
             schema_by_engine(client, _shown(query.plan))  # what the engine finds wrong with a plan it finds here
         except grpc.RpcError as error:
-            give_up(query, str(error.details()))
+            give_up(query, str(error.details()), for_good=not is_passing(error))
     return bool(query.known)
 
 
@@ -131,10 +132,14 @@ def _shown(plan: Any) -> Any:
     return getattr(plan, kind).input if kind in PRINTING else plan
 
 
-def give_up(query: Query, reason: str) -> None:
-    """The engine does not take the plan over known parts: the query runs as it was given, now and when asked again."""
+def give_up(query: Query, reason: str, *, for_good: bool = True) -> None:
+    """The engine does not take the plan over known parts: the query runs as it was given.
+
+    for_good: also when it is asked for again.
+    """
     _log.info("%s runs without what is known of it: %s", query.part.name, reason)
-    _remember(_failed, query.keyed.root.key)
+    if for_good:
+        _remember(_failed, query.keyed.root.key)
     query.forget_known()
 
 
@@ -178,7 +183,8 @@ def _compute(query: Query, client: Any, number: int) -> None:
         with place:
             kept = _written(query, client, number, place)
     except (grpc.RpcError, NectarError) as error:
-        _remember(_cheap, node.key)  # it would fail again
+        if not is_passing(error):
+            _remember(_cheap, node.key)  # it would fail again
         kept = NotKept(str(error))
     if isinstance(kept, NotKept):
         _log.info("%s is not kept: %s", node.text, kept.reason)

@@ -52,7 +52,7 @@ class Registered:
     """A function that the server was taught. content: what it is and computes, canonical. refusal: why not reused."""
 
     content: bytes = b""
-    functions: tuple[Pickled, ...] = ()
+    functions: tuple[Pickled, ...] = field(default=(), compare=False)
     refusal: str = ""
 
 

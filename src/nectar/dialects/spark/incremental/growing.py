@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from nectar.catalog.rates import LearnedRates
 from nectar.catalog.service import Kept
+from nectar.dialects.spark.connections import is_passing
 from nectar.dialects.spark.incremental.parts import Parts, RowParts, Rules, StateParts
 from nectar.dialects.spark.incremental.plans import Plan
 from nectar.dialects.spark.incremental.server import NotPutTogether, PartIsGone, Server
@@ -65,7 +66,8 @@ def grow(query: Query, server: Server) -> pa.Table | None:
         _log.info("what is known of parts of files could not be used: %s", gone)
     except Exception as error:
         _log.info("what is known of parts of files could not be used: %s", error)
-        _note_failure(query.keyed.root.program)
+        if not is_passing(error):
+            _note_failure(query.keyed.root.program)
     finally:
         folders.close()
     if table is None:

@@ -102,7 +102,7 @@ def together(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def as_state(table: pa.Table) -> pa.Table:
-    """The same rows in columns that may all be null, and have no metadata: neither is the same for all parts."""
+    """The same rows in columns that may all be null, lists too, and have no metadata: that differs between parts."""
     told = schema_of(table)
     for field in told.struct.fields:
         field.nullable = True
@@ -110,8 +110,16 @@ def as_state(table: pa.Table) -> pa.Table:
     for each in messages_in(told):
         if named(each, "DataType.String") and each.collation == _USUAL:  # Spark says so or not
             each.ClearField("collation")
-    fields = [field.with_nullable(True).remove_metadata() for field in table.schema]
-    return with_told_schema(pa.Table.from_arrays(table.columns, schema=pa.schema(fields)), told)
+        elif named(each, "DataType.Array"):
+            each.contains_null = True
+    schema = pa.schema([pa.field(field.name, _with_nulls(field.type)) for field in table.schema])
+    columns = [column.cast(field.type) for column, field in zip(table.columns, schema, strict=True)]
+    return with_told_schema(pa.Table.from_arrays(columns, schema=schema), told)
+
+
+def _with_nulls(kind: pa.DataType) -> pa.DataType:
+    """The type; if it is that of lists, there may be nulls in them."""
+    return pa.list_(_with_nulls(kind.value_type)) if pa.types.is_list(kind) else kind
 
 
 def chosen(table: pa.Table, columns: Sequence[str], names: Sequence[str]) -> pa.Table:
