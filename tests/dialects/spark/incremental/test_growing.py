@@ -277,6 +277,7 @@ def test_a_few_rows_in_order_are_shown(plain, enabled, spark, sent, folder, caps
 # other parts that are known
 
 
+@engines.only_sail  # what Spark has cached stays as it is, also for the session without Nectar
 def test_known_results_of_all_files_are_no_parts(compared, folder):
     """A result that others have kept, of a step between files and aggregates, is of all files, and not of new ones."""
 
