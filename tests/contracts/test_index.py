@@ -137,6 +137,15 @@ def test_inquire_finds_all_entries_of_a_program(index):
     assert set(found) == {key(0), key(1), key(99)}
 
 
+def test_inquire_finds_those_that_were_added_last(index):
+    added = [put(index, number) for number in range(0, 70, 7)]
+    found = index.inquire([key(0), key(99)], 3)
+    assert {each.key for each in found[key(0)]} == {each.key for each in added[-3:]}
+    assert found[key(99)] == []
+    index.evict([added[-1].key], NOW)
+    assert {each.key for each in index.inquire([key(0)], 3)[key(0)]} == {each.key for each in added[-4:-1]}
+
+
 def test_same_key_or_program_asked_twice(index):
     added = put(index, 1)
     assert index.lookup([key(1), key(1)]) == {key(1): added}

@@ -213,6 +213,8 @@ def test_small_frames_are_read_without_pyarrow_until_much_was_copied(tmp_path):
 import sys
 import polars as pl
 from nectar.store.formats import arrow
+from nectar.store.manifest import Column
+from nectar.store.sources import MemorySource
 from nectar.store.store import Store
 from tests.store.making import put_table
 store = Store(sys.argv[1])
@@ -225,7 +227,7 @@ read = store.open(entry).to_polars()
 assert "pyarrow" not in sys.modules
 assert read.equals(frame, null_equal=True) and read.schema == frame.schema
 arrow._copied = arrow._LIGHT
-assert not arrow._is_light([b"x"], ["int64"])
+assert not arrow._is_light([MemorySource(b"x")], 1, [Column("a", "int64")], None)
 """
     root = pathlib.Path(__file__).parents[2]
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=root, check=True)

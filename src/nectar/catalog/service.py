@@ -136,9 +136,9 @@ class Catalog:
             for key, program in zip(keys, programs, strict=True)
         ]
 
-    def inquire(self, programs: Sequence[bytes]) -> dict[bytes, list[Entry]]:
-        """All entries of each program."""
-        return self.index.inquire(programs)
+    def inquire(self, programs: Sequence[bytes], latest: int | None = None) -> dict[bytes, list[Entry]]:
+        """All entries of each program; or so many of each, those that were added last."""
+        return self.index.inquire(programs, latest)
 
     def open(self, entry: Entry) -> Result | Gone | Damaged:
         """The result of an entry; its use is counted. What turns out to be gone or damaged is evicted."""

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from nectar.model.entry import Entry, Span
 from nectar.rewrite.cost import Estimate, Past, Prices, Rates, prices
 from nectar.rewrite.segments import Gap, Run, cover
+
+LATEST: Final = 64  # entries of a program that are looked at first; a stream that grows needs no others
 
 Key = Callable[[int, int, int], bytes]  # of a run of parts: start, end, and which of the names of files
 
@@ -60,6 +62,11 @@ class Covering:
     def known(self) -> list[Run[Entry]]:
         """The known runs that were chosen."""
         return [piece for piece in self.pieces if isinstance(piece, Run)]
+
+    def is_nearly_all(self, cut: Cut) -> bool:
+        """Whether hardly anything of the stream is left to be computed."""
+        known = sum(cut.size_of(run.start, run.end) for run in self.known)
+        return 16 * known > 15 * cut.size_of(0, cut.count)
 
     @property
     def is_worth_it(self) -> bool:

@@ -7,7 +7,7 @@ deleted afterwards. What is not there is Gone; what is there and wrong is a Prob
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -212,15 +212,19 @@ class Result:
     def to_arrow(self) -> pa.Table:
         """The table; not copied where it is mapped. Raises StoreFailure if it cannot be read."""
         if self.kind == "parquet":
-            return self._reported(lambda: parquet.read_arrow(self._table_views(), self.rows))
+            return self._reported(
+                lambda: parquet.read_arrow([source.view() for source in self._table_sources()], self.rows)
+            )
         return self._reported(lambda: arrow.read_arrow(self.tables(), self._parts.manifest.writer, self.rows))
 
-    def to_polars(self) -> pl.DataFrame:
-        """The frame; not copied where it is mapped. Raises StoreFailure if it cannot be read."""
-        manifest = self._parts.manifest
-        views = self.tables()
-        types = [column.type for column in manifest.schema]
-        return self._reported(lambda: arrow.read_polars(views, manifest.writer, self.rows, types))
+    def to_polars(self, columns: Sequence[str] | None = None) -> pl.DataFrame:
+        """The frame, or some of its columns; not copied where mapped. Raises StoreFailure if it cannot be read."""
+        manifest, parts = self._parts.manifest, self._tables()
+        return self._reported(lambda: arrow.read_polars(parts, manifest.writer, self.rows, manifest.schema, columns))
+
+    def schema_ahead(self) -> pl.Schema | None:
+        """The types of the frame, if it is better read when it is known which columns are needed; otherwise None."""
+        return self._reported(lambda: arrow.schema_ahead(self._tables(), self.schema))
 
     def to_object(self, *, writable: bool = False) -> Any:
         """The object. Its arrays are read-only, or private copies made page by page when written to."""
@@ -247,13 +251,16 @@ class Result:
 
     def tables(self) -> list[Any]:
         """The bytes of the Arrow files that the table consists of, in order; not copied where they are mapped."""
+        return [source.view() for source in self._tables()]
+
+    def _tables(self) -> list[Source]:
         if self.kind != "arrow":
             instead = "no table: use to_object()" if self.kind == "object" else "in Parquet files: use to_arrow()"
             raise UserError(f"the result at {self._where} is {instead}")
-        return self._table_views()
+        return self._table_sources()
 
-    def _table_views(self) -> list[Any]:
-        return [source.view() for name, source in self._named().items() if name.startswith("table-")]
+    def _table_sources(self) -> list[Source]:
+        return [source for name, source in self._named().items() if name.startswith("table-")]
 
     def _reported(self, read: Callable[[], _Table]) -> _Table:
         try:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import mmap
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any, Final, Protocol
+from typing import IO, Any, Final, Protocol
 
 from blake3 import blake3
 
@@ -23,6 +24,9 @@ class Source(Protocol):
 
     def view(self) -> Any:
         """The content as a read-only buffer, without a copy where that is possible."""
+
+    def file(self) -> IO[bytes]:
+        """The content as a file of its own, to be closed by whoever asked for it."""
 
     def private(self) -> Any:
         """The content as a buffer that may be written to; nobody else sees what is written."""
@@ -50,6 +54,14 @@ class LocalSource:
         if self._view is None:
             self._view = self._map(mmap.ACCESS_READ)
         return self._view
+
+    def file(self) -> IO[bytes]:
+        """The content as a file; readable after its name is gone, and after this source is closed."""
+        with telling("read", self._path):
+            self._reach("open part again")
+            file = os.fdopen(os.dup(self._fd), "rb")
+            file.seek(0)
+            return file
 
     def private(self) -> Any:
         """The content, memory-mapped; pages that are written to become copies."""
@@ -110,6 +122,10 @@ class MemorySource:
     def view(self) -> Any:
         """The content."""
         return self._content
+
+    def file(self) -> IO[bytes]:
+        """The content as a file in memory."""
+        return io.BytesIO(self._content)
 
     def private(self) -> Any:
         """A copy of the content."""

@@ -162,6 +162,21 @@ def test_histories_branch(tmp_path, states):
     assert states() == [[2], [1], [1]], "the last day became another; the days before it are known"
 
 
+def test_what_was_kept_long_ago_serves_a_branch(tmp_path, states, monkeypatch):
+    """Growing looks at what was kept last; where that is not enough, at everything."""
+    monkeypatch.setattr(advance_module, "LATEST", 2)
+    days = Days(tmp_path / "days")
+    query = lambda: days.scan().group_by("k").agg(pl.col("v").sum())
+    for _ in range(9):
+        days.come()
+        checked(query)
+    for path in sorted(days.folder.iterdir())[4:]:
+        path.unlink()
+    days.come()
+    checked(query)
+    assert states() == [[2], *[[1]] * 7, [1]], "the first four days were kept many runs ago, and are known"
+
+
 def test_what_stands_above_goes_on(tmp_path):
     days = Days(tmp_path / "days")
     for _ in range(4):

@@ -47,7 +47,7 @@ def test_a_plan_written_back_gives_the_same(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(set(_frames()) - {"resolved before"}))
 def test_a_source_can_be_replaced(name: str) -> None:
     plan = Plan.of(_frames()[name])
-    stored = StoredFrame(TABLE)
+    stored = StoredFrame.of(TABLE)
     frames = [number for number, step in enumerate(plan.steps) if step.kind == "DataFrameScan" and _is_table(step)]
     assert frames
     try:

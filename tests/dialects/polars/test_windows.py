@@ -306,8 +306,8 @@ def looked_at(monkeypatch):
         found.append((column, at))
         return before(self, scan, column, at)
 
-    before = Streams._computed
-    monkeypatch.setattr(Streams, "_computed", computed)
+    before = Streams._told
+    monkeypatch.setattr(Streams, "_told", computed)
     return found
 
 

@@ -101,6 +101,22 @@ def test_a_session_that_the_client_does_not_know_is_a_failure():
             connection.settings()
 
 
+def test_settings_so_far_are_asked_for_again_once_they_may_have_changed():
+    client, server = Client(), Server()
+    connection = Connection(client, server)
+    for _ in range(3):
+        connection.settings_so_far()
+    assert server.calls == 1
+    connection.forget_settings()
+    for _ in range(2):
+        connection.settings_so_far()
+    assert server.calls == 2
+    connection.forget_settings(always=True)
+    for _ in range(3):
+        connection.settings_so_far()
+    assert server.calls == 5
+
+
 def test_a_client_that_is_gone_is_a_failure():
     connection = Connection(Client(), Server())
     with pytest.raises(EnvironmentFailure, match="gone"):

@@ -20,8 +20,8 @@ class Index(Protocol):
     def lookup(self, keys: Sequence[bytes]) -> dict[bytes, Entry]:
         """The entries of those keys that have one."""
 
-    def inquire(self, programs: Sequence[bytes]) -> dict[bytes, list[Entry]]:
-        """All entries of each program, whatever their inputs."""
+    def inquire(self, programs: Sequence[bytes], latest: int | None = None) -> dict[bytes, list[Entry]]:
+        """All entries of each program, whatever their inputs; or so many of each, those that were added last."""
 
     def entries(self) -> Iterator[Entry]:
         """Every entry, in the order of keys."""

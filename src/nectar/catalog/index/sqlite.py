@@ -34,12 +34,20 @@ class SqliteIndex(NameRows, ProvenanceRows):
         """The entries of those keys that have one."""
         return {entry.key: entry for entry in self._select("key", keys)}
 
-    def inquire(self, programs: Sequence[bytes]) -> dict[bytes, list[Entry]]:
-        """All entries of each program, whatever their inputs."""
+    def inquire(self, programs: Sequence[bytes], latest: int | None = None) -> dict[bytes, list[Entry]]:
+        """All entries of each program, whatever their inputs; or so many of each, those that were added last."""
+        if latest is not None:
+            return {program: self._latest(program, latest) for program in programs}
         found: dict[bytes, list[Entry]] = {program: [] for program in programs}
         for entry in self._select("program", programs):
             found[entry.program].append(entry)
         return found
+
+    def _latest(self, program: bytes, most: int) -> list[Entry]:
+        # Rows are numbered in the order in which they were added, and the index of programs leads to their numbers.
+        statement = f"SELECT {rows.ENTRY} FROM entries WHERE program = ? ORDER BY rowid DESC LIMIT ?"
+        found = self._read(lambda connection: connection.execute(statement, (program, most)).fetchall())
+        return [rows.to_entry(row) for row in found]
 
     def _select(self, column: str, values: Sequence[bytes]) -> list[Entry]:
         def select(connection: sqlite3.Connection) -> list[Entry]:

@@ -39,5 +39,5 @@ def _compute_part(query: Query, number: int, run: Run) -> None:
         _log.info("%s is not computed by itself: %s", query.keyed.program.nodes[number].text, error)
         return
     keep(query, number, frame, time.perf_counter() - begun)
-    if query.stands_for(number, frame):
-        query.known[number] = StoredFrame(frame)
+    if query.stands_for(number, frame.schema):
+        query.known[number] = StoredFrame.of(frame)

@@ -6,6 +6,7 @@ Law: whatever goes wrong in here, the query is computed as a whole.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -60,7 +61,7 @@ def _advanced(query: Query, number: int, rules: Rules, run: Run) -> bool:
         advanced = advance(parts, query.keyed, query.catalog, run, query.sources())
     if advanced is None:
         return False
-    query.known[number] = StoredFrame(advanced.frame)
+    query.known[number] = StoredFrame.of(advanced.frame)
     query.advanced[number] = advanced.used
     for piece in [*advanced.new, *advanced.merged]:
         _keep_state(query, parts, piece)
@@ -90,14 +91,14 @@ def _keep_state(query: Query, parts: Parts, piece: Piece[pl.DataFrame]) -> None:
     query.session.keeper.submit(write, size)
 
 
-def _keep_facts(query: Query, key: bytes, program: bytes, frame: pl.DataFrame, what: str) -> None:
+def _keep_facts(query: Query, key: bytes, facts: Callable[[], pl.DataFrame], what: str) -> None:
     """Keeps what was found out about streams, in the background, if they are still what they were."""
 
     def write() -> None:
         if not changed(query, ()):  # files were read by their names
-            query.catalog.keep(key, program, frame, table=True, about=what, made=query.began, replaces=True)
+            query.catalog.keep(key, key, facts(), table=True, about=what, made=query.began, replaces=True)
 
-    query.session.keeper.submit(write, int(frame.estimated_size()))
+    query.session.keeper.submit(write)
 
 
 def spans_of(query: Query, number: int) -> tuple[Span, ...]:

@@ -32,7 +32,7 @@ class Keyed:
     step_of: for each node the step it stands for; the first, if several are the same. node_of: for each step its node,
     or -1 if the root does not need it. sources: of each scan, the files it read and their identities; results of other
     programs are sources without files. resolved: the plan as a frame, which looked at its files after they were
-    identified; None if nobody made it.
+    identified; None if nobody made it. live: nodes with a Python function at or below them.
     """
 
     plan: Plan
@@ -41,6 +41,7 @@ class Keyed:
     node_of: tuple[int, ...]
     sources: tuple[tuple[int, Source, tuple[Identity, ...]], ...]
     resolved: pl.LazyFrame | None = None
+    live: frozenset[int] = frozenset()
 
     def steps_of(self, node: int) -> list[int]:
         """All steps that are the same computation as a node."""
@@ -141,8 +142,17 @@ class _Keying:
         nodes = self._in_order(self._node_of[-1])
         return Keyed(
             self._plan, Program(tuple(nodes)), tuple(self._steps), tuple(self._node_of), tuple(self._sources),
-            sources.frame,
+            sources.frame, self._live(nodes, contents),
         )  # fmt: skip
+
+    def _live(self, nodes: Sequence[Node], contents: Sequence[Content | None]) -> frozenset[int]:
+        """Nodes with a Python function at or below them."""
+        found: set[int] = set()
+        for number, node in enumerate(nodes):
+            content = contents[self._steps[number]]
+            if (content is not None and content.live) or any(source in found for source in node.inputs):
+                found.add(number)
+        return frozenset(found)
 
     def _add(self, node: Node, number: int) -> int:
         """The number of a node; one that is the same computation as another is that other."""

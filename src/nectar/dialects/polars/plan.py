@@ -64,7 +64,8 @@ class Plan:
         self._number_of_slot: dict[int, int] = {}
         self._schemas: dict[int, pl.Schema] = {}
         self._written: dict[int, Any] = {}
-        self._stand_ins: dict[int, pl.LazyFrame] = {}  # for scans whose schemas are known
+        self._stand_ins: dict[int, pl.LazyFrame] = {}  # for steps whose schemas are known
+        self._sources: dict[int, tuple[pl.LazyFrame, msgspec.Raw]] = {}  # by identity, for as long as they are held
         self._collect(self._arena.root.idx)
 
     @classmethod
@@ -122,26 +123,34 @@ class Plan:
 
     # writing
 
-    def frame(self, number: int, replaced: Mapping[int, pl.LazyFrame] = {}) -> pl.LazyFrame:
-        """The lazy frame that ends with a step, some steps replaced by others."""
+    def frame(
+        self, number: int, replaced: Mapping[int, pl.LazyFrame] = {}, once: Mapping[int, bytes] = {}
+    ) -> pl.LazyFrame:
+        """The lazy frame that ends with a step, some steps replaced by others.
+
+        once: steps that are the same have the same 16 bytes here, and are computed once.
+        """
         if number in replaced:
             return replaced[number]
-        return pl.LazyFrame.deserialize(io.BytesIO(self.written(number, replaced)))
+        return pl.LazyFrame.deserialize(io.BytesIO(self.written(number, replaced, once)))
 
-    def written(self, number: int, replaced: Mapping[int, pl.LazyFrame] = {}) -> bytes:
+    def written(self, number: int, replaced: Mapping[int, pl.LazyFrame] = {}, once: Mapping[int, bytes] = {}) -> bytes:
         """The plan that ends with a step, as Polars serialises it; sources in it may be replaced by others."""
-        return _Writer(self, replaced).written(number)
+        return _Writer(self, replaced, once).written(number)
 
     def schema(self, number: int) -> pl.Schema:
         """Columns and types of what a step gives, as they were when first asked for."""
         if number not in self._schemas:
-            self._schemas[number] = self.frame(number, self._stand_ins).collect_schema()
+            inputs = self.steps[number].inputs
+            known = inputs and all(source in self._schemas for source in inputs)
+            below = {source: self.stand_in(source) for source in inputs} if known else self._stand_ins
+            self._schemas[number] = self.frame(number, below).collect_schema()
         return self._schemas[number]
 
     def stand_in(self, number: int) -> pl.LazyFrame:
         """A source that has the columns of a step, and is never read."""
         if number not in self._stand_ins:
-            return _nothing_but(self.schema(number))
+            self._stand_ins[number] = _nothing_but(self.schema(number))
         return self._stand_ins[number]
 
     def tell_schema(self, number: int, schema: Mapping[str, pl.DataType]) -> None:
@@ -159,8 +168,8 @@ class Plan:
     def written_schema(self, number: int) -> Any:
         """The same as Polars writes it into plans."""
         if number not in self._written:
-            empty = Plan.of(pl.DataFrame(schema=self.schema(number)).lazy())
-            self._written[number] = empty.steps[0].body["schema"]
+            (step,) = Plan.of(self.stand_in(number)).steps
+            self._written[number] = step.body["options"]["schema_fn"]["Right"]
         return self._written[number]
 
     def with_step(self, kind: str, body: dict[str, Any]) -> pl.LazyFrame:
@@ -168,6 +177,13 @@ class Plan:
         value = msgspec.Raw(msgspec.msgpack.encode({kind: body}))
         arena = _Arena(_Reference(1, 1), self._arena.dataframes[:1], [self._arena.dsl_plans[0], _Slot(value, 1)])
         return pl.LazyFrame.deserialize(io.BytesIO(self.header + msgspec.msgpack.encode(arena)))
+
+    def slot_of(self, source: pl.LazyFrame) -> msgspec.Raw:
+        """The only slot of a lazy frame that is nothing but a source; written once, however often it is used."""
+        known = self._sources.get(id(source))
+        if known is None:
+            self._sources[id(source)] = known = (source, _single_slot(source))
+        return known[1]
 
     def slots(self) -> dict[int, int]:
         """From the number of a step to the slot it stands in."""
@@ -195,9 +211,10 @@ def traverser_of(frame: pl.LazyFrame) -> Any:
 class _Writer:
     """Writes one plan: slots of its own, in the order of steps."""
 
-    def __init__(self, plan: Plan, replaced: Mapping[int, pl.LazyFrame]) -> None:
+    def __init__(self, plan: Plan, replaced: Mapping[int, pl.LazyFrame], once: Mapping[int, bytes]) -> None:
         self._plan = plan
         self._replaced = replaced
+        self._once = once
         self._slots: list[_Slot] = [plan._arena.dsl_plans[0]]  # the first is a placeholder, as Polars has it
         self._at: dict[int, int] = {}
         self._kept = plan.slots()
@@ -205,8 +222,9 @@ class _Writer:
     def written(self, root: int) -> bytes:
         """The plan that ends with a step."""
         for number in self._needed(root):
-            self._slots.append(_Slot(self._value(number), 1))
-            self._at[number] = len(self._slots) - 1
+            self._at[number] = self._add(self._body(number))
+            if self._is_once(number):
+                self._at[number] = self._add(self._cached(self._at[number], number))
         arena = _Arena(_Reference(self._at[root], 1), self._plan._arena.dataframes, self._slots)
         return self._plan.header + msgspec.msgpack.encode(arena)
 
@@ -222,14 +240,27 @@ class _Writer:
                     pending.append(source)
         return sorted(seen)
 
-    def _value(self, number: int) -> msgspec.Raw:
-        return msgspec.Raw(msgspec.msgpack.encode(self._body(number)))
+    def _add(self, body: Any) -> int:
+        self._slots.append(_Slot(msgspec.Raw(msgspec.msgpack.encode(body)), 1))
+        return len(self._slots) - 1
+
+    def _is_once(self, number: int) -> bool:
+        return number in self._once and number not in self._replaced
+
+    def _cached(self, slot: int, number: int) -> Any:
+        return {"Cache": {"input": {"idx": slot, "version": 1}, "id": self._once[number]}}
+
+    def _in_place(self, number: int) -> Any:
+        """A step where Polars wants it in place; one that is computed once stands there as what it is known by."""
+        if self._is_once(number):  # its slot is followed by the one that says so
+            return self._cached(self._at[number] - 1, number)
+        return self._body(number)
 
     def _body(self, number: int) -> Any:
         """A step as Polars has it: its inputs as references, but steps in place where Polars wants them so."""
         frame = self._replaced.get(number)
         if frame is not None:
-            return _single_slot(frame)
+            return self._plan.slot_of(frame)
         step = self._plan.steps[number]
         sources = iter(step.inputs)
         content: dict[str, Any] = {}
@@ -239,9 +270,9 @@ class _Writer:
             elif name in _INPUTS and isinstance(value, list):
                 content[name] = [{"idx": self._at[next(sources)], "version": 1} for _ in value]
             elif name in _INPUTS:
-                content[name] = self._body(next(sources))
+                content[name] = self._in_place(next(sources))
             elif name == _SEVERAL:
-                content[name] = [self._body(next(sources)) for _ in value]
+                content[name] = [self._in_place(next(sources)) for _ in value]
             else:
                 content[name] = value
         return {step.kind: content}

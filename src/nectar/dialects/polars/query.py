@@ -80,14 +80,31 @@ class Query:
 
     def remaining(self) -> pl.LazyFrame:
         """The query with its known parts as sources, about to be run."""
-        if self.keyed.resolved is not None and not self.known:
+        if self.keyed.resolved is not None and not self.known and not self._once():
             return self.keyed.resolved  # which stays with the files it found
         self.runs(self.keyed.program.root)
         return self.frame_of(self.keyed.program.root)
 
-    def frame_of(self, node: int) -> pl.LazyFrame:
-        """The lazy frame that ends with a node."""
-        return self.keyed.plan.frame(self.keyed.step_of[node], self.sources())
+    def frame_of(self, node: int, beside: Container[bytes] = ()) -> pl.LazyFrame:
+        """The lazy frame that ends with a node. beside: keys of what other queries that run with it compute as well."""
+        return self.keyed.plan.frame(self.keyed.step_of[node], self.sources(), self._once(beside))
+
+    def _once(self, beside: Container[bytes] = ()) -> dict[int, bytes]:
+        """Steps that are computed once though several use them, with what they are known by.
+
+        Polars finds out by itself what steps have in common, but for those with Python functions: in a plan that was
+        written down and read again, no two functions are the same.
+        """
+        program = self.keyed.program
+        found: dict[int, bytes] = {}
+        for number in self.keyed.live:
+            node, users = program.nodes[number], program.users[number]
+            if node.refusal:
+                continue
+            last = not users or any(program.nodes[user].key not in beside for user in users)
+            if len(users) > 1 or (last and node.key in beside):
+                found.update(dict.fromkeys(self.keyed.steps_of(number), node.key[:16]))
+        return found
 
     def sources(self) -> dict[int, pl.LazyFrame]:
         """For each step whose result is known, a source that gives it."""
@@ -101,8 +118,8 @@ class Query:
         below = self.keyed.program.below(node, self.known)
         self.looking |= {step for each in below for step in self.keyed.steps_of(each) if step not in named}
 
-    def stands_for(self, number: int, frame: pl.DataFrame) -> bool:
-        """Whether a frame can take the place of a node: what is above expects the columns that the plan says.
+    def stands_for(self, number: int, schema: pl.Schema) -> bool:
+        """Whether a frame of these columns can take the place of a node: what is above expects those of the plan.
 
         Polars does not look at what a function of groups gives, which may have others.
         """
@@ -111,7 +128,7 @@ class Query:
             return True
         below = (plan.steps[step_of[each]] for each in program.below(number))
         handed_over = any(step.kind == "GroupBy" and step.body["apply"] is not None for step in below)
-        return not handed_over or bool(frame.schema == plan.schema(step_of[number]))
+        return not handed_over or bool(schema == plan.schema(step_of[number]))
 
     def forget_known(self) -> None:
         """Nothing is taken from the store any more."""
@@ -126,8 +143,8 @@ class Query:
             entry, frame = other.entries[other.keyed.program.root], other.result()
             for number, node in enumerate(self.keyed.program.nodes):
                 same = node.key == other.root.key and not node.refusal
-                if same and frame is not None and self.stands_for(number, frame):
-                    self.known[number], self.entries[number] = StoredFrame(frame), entry
+                if same and frame is not None and self.stands_for(number, frame.schema):
+                    self.known[number], self.entries[number] = StoredFrame.of(frame), entry
                     self.choice = replace(self.choice, hits={**self.choice.hits, number: entry})
 
     def close(self) -> None:
@@ -213,22 +230,23 @@ def is_opened(query: Query, number: int, entry: Entry) -> bool:
         return True
     pending = query.session.pending.get(entry.key)
     if pending is not None and entry.kind == "arrow" and not entry.manifest:
-        if not query.stands_for(number, pending[1]):
+        if not query.stands_for(number, pending[1].schema):
             return False
         # Of its own: whoever gets the frame may change it, and the other one is still to be written.
-        query.known[number], query.entries[number] = StoredFrame(pending[1].clone()), entry
+        query.known[number], query.entries[number] = StoredFrame.of(pending[1].clone()), entry
         return True
     try:
         opened = query.catalog.open(entry)
         if not isinstance(opened, Result):
             return False
-        frame = opened.to_polars()
+        stored = StoredFrame.opened(opened, whole=number == query.keyed.program.root)
     except (EnvironmentFailure, NectarError) as failure:
         _log.info("%s is computed again: %s", entry.about, failure)
         return False
-    if not query.stands_for(number, frame):
+    if not query.stands_for(number, stored.schema):
+        stored.close()
         return False
-    query.known[number], query.entries[number] = StoredFrame(frame), entry
+    query.known[number], query.entries[number] = stored, entry
     return True
 
 

@@ -8,6 +8,7 @@ common between a frame that was used before and a new one.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -35,6 +36,9 @@ def together(queries: Sequence[Query | str], lfs: Sequence[pl.LazyFrame]) -> Tog
     """How queries run together, with what is known of them."""
     some_as_given = any(isinstance(query, str) or query.acts for query in queries)
     answers = _answers(queries, some_as_given)
+    in_common = _in_common(
+        [query for at, query in enumerate(queries) if isinstance(query, Query) and at not in answers]
+    )
     frames: dict[int, pl.LazyFrame] = {}
     given: set[int] = set()
     for at, (query, lf) in enumerate(zip(queries, lfs, strict=True)):
@@ -47,8 +51,17 @@ def together(queries: Sequence[Query | str], lfs: Sequence[pl.LazyFrame]) -> Tog
         query.forget_known()
         query.take_over(answers.values())
         query.runs(query.keyed.program.root)
-        frames[at] = query.frame_of(query.keyed.program.root)  # not resolved: Polars has to resolve them together
+        # Not the resolved one: Polars has to resolve them together.
+        frames[at] = query.frame_of(query.keyed.program.root, in_common)
     return Together(answers, frames, frozenset(given))
+
+
+def _in_common(queries: Sequence[Query]) -> frozenset[bytes]:
+    """The keys of what several queries compute."""
+    users = Counter(
+        key for query in queries for key in {node.key for node in query.keyed.program.nodes if not node.refusal}
+    )
+    return frozenset(key for key, count in users.items() if count > 1)
 
 
 def _answers(queries: Sequence[Query | str], some_as_given: bool) -> dict[int, Query]:

@@ -30,8 +30,8 @@ _LIBRARIES: Final = ("numpy", "pandas", "pyarrow")  # what the engine hands to P
 
 
 def circumstances_of(client: Any, engine: Engine) -> bytes:
-    """What results of this session depend on, as it is now. The server is asked for its settings each time."""
-    made = connection_of(client).settings() if engine.elsewhere is None else engine.settings
+    """What results of this session depend on, as it is now."""
+    made = connection_of(client).settings_so_far() if engine.elsewhere is None else engine.settings
     settings = [text for name in sorted(made.keys() - _NAMES_ONLY) for text in (name, str(made[name]))]
     zone = os.environ.get("TZ", "")
     parts = joined(*_versions()), joined(*engine.description), joined(zone, *settings)

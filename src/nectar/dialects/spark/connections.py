@@ -37,6 +37,9 @@ class Connection:
         self._client, self._stub = weakref.ref(client), stub
         self._session = ""
         self._remembered: dict[Hashable, Any] = {}
+        self._settings: dict[str, str] | None = None
+        # Whoever else was told the name of the session may change its settings at any time.
+        self._may_be_reset = getattr(client._builder, "session_id", None) is not None
 
     @property
     def session(self) -> str:
@@ -59,6 +62,20 @@ class Connection:
         if missing:
             found |= self._configured(kinds.Operation(get_option=kinds.GetOption(keys=missing)))
         return found
+
+    def settings_so_far(self) -> dict[str, str]:
+        """The settings made in the session; the server is asked again only if the program may have changed them.
+
+        For servers that are there for as long as this process is: others may be gone, which nobody would notice.
+        """
+        if self._settings is None or self._may_be_reset:
+            self._settings = self.settings()
+        return dict(self._settings)
+
+    def forget_settings(self, *, always: bool = False) -> None:
+        """The program may have changed settings. always: it may be doing so from now on, unseen."""
+        self._may_be_reset = self._may_be_reset or always
+        self._settings = None
 
     def _configured(self, operation: Any) -> dict[str, str]:
         request = self._living()._config_request_with_metadata()
@@ -124,6 +141,7 @@ class Connection:
         if told != self._session:
             self._session = told
             self._remembered.clear()
+            self._settings = None
         if known and told != known:
             raise Unreachable(f"the server at {self.endpoint} was restarted, and has forgotten this session")
 

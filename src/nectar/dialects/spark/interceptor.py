@@ -26,6 +26,7 @@ from nectar.dialects.spark.operations import Operations
 from nectar.dialects.spark.persisted import ask_for, ask_no_more
 from nectar.dialects.spark.query import Query, defined, query_of
 from nectar.dialects.spark.relations import Step
+from nectar.dialects.spark.resetting import config_may_reset, plan_may_reset
 from nectar.dialects.spark.results import responses
 from nectar.dialects.spark.reusing import give_up, look_up, note_cost, put_in
 from nectar.dialects.spark.scope import Scope
@@ -133,11 +134,14 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
 
     def _told(self, request: Any) -> tuple[Lesson, Any] | None:
         """What the server is taught by a request, and the request as it is sent; None if it is taught nothing."""
-        plan = request.plan
+        plan, readable = request.plan, True
         try:
             plan = opened(self._client, plan)
         except NectarError:
+            readable = False
             _log.debug("a plan cannot be read: it may mean anything", exc_info=True)
+        if not readable or plan_may_reset(plan):  # while it runs, which is not seen
+            connection_of(self._client).forget_settings(always=True)
         lesson = self._taught.notice(plan, self._look())
         if lesson is None:
             return None
@@ -276,6 +280,10 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
         elif _name_of(details) == "AnalyzePlan":
             self._safely(self._note_persisted, request)
             request = self._safely(self._sending.analysed, request, self._states_of) or request
+        elif _name_of(details) == "Config" and config_may_reset(request):
+            answer = continuation(details, request)
+            self._safely(connection_of(self._client).forget_settings)
+            return answer
         return continuation(details, request)
 
     def _note_persisted(self, request: Any) -> None:

@@ -8,7 +8,6 @@ polars knows. Uncompressed files are mapped and not copied when they are read.
 
 from __future__ import annotations
 
-import io
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from nectar.errors import MissingExtraError, StoreFailure, UserError
 from nectar.store.manifest import Column, Writer
 from nectar.store.sinks import HashingSink
+from nectar.store.sources import Source
 
 if TYPE_CHECKING:
     import polars as pl
@@ -31,10 +31,13 @@ _MAGIC: Final = b"ARROW1"
 _LIGHT: Final = 4 << 20  # bytes that a process copies sooner than it loads pyarrow, which takes 0.1 s
 _FIRST: Final = 64 << 20  # the same for the first frame it reads, which may be the only one
 _copied = 0  # bytes, by this process, for want of pyarrow
-_PLAIN_TYPES: Final = frozenset(
-    {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float", "double", "bool", "string",
-     "large_string", "string_view", "date32[day]", "binary", "large_binary", "binary_view"}
-)  # fmt: skip
+_WIDTHS: Final = {
+    "bool": 1, "int8": 1, "int16": 2, "int32": 4, "int64": 8, "uint8": 1, "uint16": 2, "uint32": 4, "uint64": 8,
+    "float": 4, "double": 8, "date32[day]": 4,
+}  # fmt: skip
+_PLAIN_TYPES: Final = frozenset(_WIDTHS) | {
+    "string", "large_string", "string_view", "binary", "large_binary", "binary_view",
+}  # fmt: skip
 ENDS: Final = 10  # bytes at each end that `broken_ends` wants to see
 
 
@@ -77,10 +80,12 @@ def read_arrow(views: list[Any], writer: Writer, rows: int) -> pa.Table:
     return table
 
 
-def read_polars(views: list[Any], writer: Writer, rows: int, columns: Sequence[str]) -> pl.DataFrame:
+def read_polars(
+    parts: Sequence[Source], writer: Writer, rows: int, columns: Sequence[Column], only: Sequence[str] | None = None
+) -> pl.DataFrame:
     """The frame in these files; through pyarrow where it is there and can, since it does not copy.
 
-    columns: their types, for people. A small frame of plain types is not worth loading pyarrow for.
+    only: the columns that are wanted, if not all are. A small frame of plain types is not worth loading pyarrow for.
     """
     polars = _library("polars")
     if polars is None:
@@ -88,27 +93,62 @@ def read_polars(views: list[Any], writer: Writer, rows: int, columns: Sequence[s
     if not columns:
         empty: pl.DataFrame = polars.DataFrame(height=rows)
         return empty
-    if writer == "pyarrow" and not _is_light(views, columns) and _library("pyarrow") is not None:
-        mapped: pl.DataFrame = polars.from_arrow(read_arrow(views, writer, rows), rechunk=False)
+    if writer == "pyarrow" and not _is_light(parts, rows, columns, only) and _library("pyarrow") is not None:
+        table = read_arrow([part.view() for part in parts], writer, rows)
+        mapped: pl.DataFrame = polars.from_arrow(table if only is None else table.select(only), rechunk=False)
         return mapped
     try:
-        frames = [polars.read_ipc(io.BytesIO(view)) for view in views]
-        frame: pl.DataFrame = polars.concat(frames, rechunk=False)
+        frame: pl.DataFrame = polars.concat([_read_by_polars(polars, part, only) for part in parts], rechunk=False)
     except (polars.exceptions.PolarsError, OSError) as error:
         raise StoreFailure(f"the parts are no Arrow files: {error}; compute the result again") from error
     _expect(frame.height, rows)
     return frame
 
 
-def _is_light(views: list[Any], columns: Sequence[str]) -> bool:
+def schema_ahead(parts: Sequence[Source], columns: Sequence[Column]) -> pl.Schema | None:
+    """The types that `read_polars` will give, if it is better to read no more than the columns that are needed.
+
+    None where all of the table can be mapped without reading any of it, or where pyarrow has a say in the types.
+    """
+    polars = _library("polars")
+    if polars is None or "pyarrow" in sys.modules or not columns or not _are_plain(columns):
+        return None
+    try:
+        with parts[0].file() as file:
+            schema: pl.Schema = polars.Schema(polars.read_ipc_schema(file))
+            return schema
+    except (polars.exceptions.PolarsError, OSError) as error:
+        raise StoreFailure(f"the parts are no Arrow files: {error}; compute the result again") from error
+
+
+def _read_by_polars(polars: Any, part: Source, only: Sequence[str] | None) -> Any:
+    with part.file() as file:
+        return polars.read_ipc(file, columns=None if only is None else list(only))
+
+
+def _is_light(parts: Sequence[Source], rows: int, columns: Sequence[Column], only: Sequence[str] | None) -> bool:
     """Whether copying costs less than loading pyarrow, and Polars reads the very types that were written."""
     global _copied
-    if "pyarrow" in sys.modules or not _PLAIN_TYPES.issuperset(columns):
+    if "pyarrow" in sys.modules or not _are_plain(columns):
         return False
-    size = sum(len(memoryview(view)) for view in views)
+    size = _bytes_of(sum(part.size for part in parts), rows, columns, only)
     light = _copied + size <= _LIGHT or (_copied == 0 and size <= _FIRST)
     _copied += size
     return light
+
+
+def _are_plain(columns: Sequence[Column]) -> bool:
+    return _PLAIN_TYPES.issuperset(column.type for column in columns)
+
+
+def _bytes_of(size: int, rows: int, columns: Sequence[Column], only: Sequence[str] | None) -> int:
+    """About how many bytes of a table are in some of its columns."""
+    if only is None:
+        return size
+    wanted = [column for column in columns if column.name in set(only)]
+    if all(column.type in _WIDTHS for column in wanted):
+        return rows * sum(_WIDTHS[column.type] for column in wanted)
+    return size - rows * sum(_WIDTHS.get(column.type, 0) for column in columns if column not in wanted)
 
 
 def _expect(found: int, rows: int) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 import blake3
@@ -83,7 +83,8 @@ class Identity:
 
     url: an absolute path, or a URL without credentials. size: in bytes, None where the source does not tell. origin:
     32 bytes, None if it cannot be trusted. content: 32 bytes, None if it was not read. stamp: hash of what the system
-    said of the file; serves to notice a change, and is no name: it may be the same for two contents.
+    said of the file; serves to notice a change, and is no name: it may be the same for two contents. names: under which
+    results may be looked up and kept, the best first; at least one.
     """
 
     url: str
@@ -91,13 +92,11 @@ class Identity:
     origin: bytes | None
     content: bytes | None
     stamp: bytes
+    names: tuple[bytes, ...] = field(init=False, repr=False, compare=False)
 
-    @property
-    def names(self) -> tuple[bytes, ...]:
-        """The names under which results may be looked up and kept, the best first; at least one."""
-        if self.content is None:
-            return () if self.origin is None else (self.origin,)
-        return (self.content,) if self.origin is None else (self.content, self.origin)
+    def __post_init__(self) -> None:
+        # Not a property: of each of thousands of files it is asked for many times.
+        object.__setattr__(self, "names", tuple(name for name in (self.content, self.origin) if name is not None))
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from nectar.dialects.polars.stored import StoredFrame
 from nectar.errors import EnvironmentFailure
 from nectar.model.entry import Entry
 from nectar.rewrite.cost import Estimate, Rates
-from nectar.rewrite.covering import Covering, covered
+from nectar.rewrite.covering import LATEST, Covering, covered
 from nectar.rewrite.segments import Gap, Run
 from nectar.rewrite.states import Piece, are_useless, put_together
 from nectar.store.read import Result
@@ -78,8 +78,9 @@ class _Work:
         way = way_of(keyed.plan, parts.cut.scans, keyed.step_of[parts.node])
         self._beside = {step: frame for step, frame in known.items() if step not in way}
         self._chain = _chain(keyed, parts)
-        programs = [keyed.program.nodes[keyed.node_of[step]].program for step in self._chain]
-        self._entries = catalog.inquire([parts.program, *programs])
+        below = [keyed.program.nodes[keyed.node_of[step]].program for step in self._chain]
+        self._programs = [parts.program, *below]
+        self._entries = catalog.inquire(self._programs, LATEST)
         self._opened: list[StoredFrame] = []
         self._used: list[Entry] = []
 
@@ -89,14 +90,23 @@ class _Work:
         self._parts.cut.copies.close()
 
     def done(self) -> Advanced | None:
-        entries = self._entries[self._parts.program]
         if not self._parts.are_states and not any(self._entries.values()):
             return None
-        covering = _covered_whole(self._parts, entries, self._rates)
+        covering = self._covering()
+        entries = self._entries[self._parts.program]
         if not covering.is_worth_it or (self._parts.are_states and are_useless(self._parts.cut, covering, entries)):
             return None
         done = self._states(covering, entries) if self._parts.are_states else self._rows(covering.pieces)
         return None if done is None else replace(done, estimate=covering.estimate)
+
+    def _covering(self) -> Covering:
+        """By what was kept last, which is all that a stream that grows needs; by all there is, if that leaves more."""
+        parts = self._parts
+        covering = _covered_whole(parts, self._entries[parts.program], self._rates)
+        if all(len(entries) < LATEST for entries in self._entries.values()) or covering.is_nearly_all(parts.cut):
+            return covering
+        self._entries = self._catalog.inquire(self._programs)
+        return _covered_whole(parts, self._entries[parts.program], self._rates)
 
     def _states(self, covering: Covering, entries: Sequence[Entry]) -> Advanced:
         done = put_together(self._parts.cut, covering, entries, self)
@@ -114,10 +124,14 @@ class _Work:
     def extended(self, head: Run[Entry], end: int) -> Piece[pl.DataFrame] | None:
         """The state of a known run and of what is behind it; None if groups are so few that it makes no difference."""
         parts = self._parts
-        if head.what.rows < MANY_GROUPS or not isinstance(parts, StateParts) or parts.single is None:
+        if head.what.rows < MANY_GROUPS or not isinstance(parts, StateParts):
             return None
         begun = time.perf_counter()
-        frame = self._run(parts.extended(self.read(head.what), self._filled(head.end, end)))
+        extended = parts.extended(self.read(head.what), self._filled(head.end, end))
+        if extended is None:
+            self._used.clear()  # what was read is asked for again
+            return None
+        frame = self._run(extended)
         return Piece(head.start, end, frame, time.perf_counter() - begun + head.what.seconds)
 
     def _rows(self, pieces: Sequence[Run[Entry] | Gap]) -> Advanced | None:
@@ -155,7 +169,7 @@ class _Work:
             if isinstance(piece, Gap):
                 found += self._filled(piece.start, piece.end, depth + 1)
             else:
-                stored = StoredFrame(self.read(piece.what))
+                stored = StoredFrame.of(self.read(piece.what))
                 self._opened.append(stored)
                 found.append({**self._beside, step: stored.lazy()})
         return found

@@ -31,13 +31,15 @@ from nectar.rewrite.alignment import Range, cut_together
 from nectar.store.read import Result
 
 Run = Callable[[pl.LazyFrame], pl.DataFrame]
-Keep = Callable[[bytes, bytes, pl.DataFrame, str], None]  # a small result: its key, its program, what it is
+Keep = Callable[[bytes, Callable[[], pl.DataFrame], str], None]  # a small result: its key, what makes it, what it is
 
 # The smallest and the largest value, how many are null, whether they are sorted, and whether the file has, by itself,
 # the columns and types of the stream.
 Facts = tuple[Any, Any, int, bool, bool]
 
 _NOTHING: Final = Span(b"", b"", 0)  # of a stream that a run has no file of
+_FACTS: Final = ("smallest", "largest", "nulls", "sorted", "alike")
+_AT_ONCE: Final = 16  # files that are asked in one run
 _MOST_FILES: Final = 5_000  # of a stream whose ranges are looked at
 
 
@@ -149,6 +151,7 @@ class Streams:
         self._keep = keep
         self._sources = {number: (source, identities) for number, source, identities in keyed.sources}
         self._facts: dict[Origin, dict[bytes, Facts]] = {}
+        self._types: dict[Origin, pl.Schema] = {}  # of the facts
 
     def alignable(self, columns: frozenset[Origin]) -> bool:
         """Whether streams can be cut so that these columns have no value in two parts."""
@@ -224,6 +227,7 @@ class Streams:
         try:
             if not all(map(self._may_separate, columns)):
                 return None
+            self._find_out({origin: range(len(self._extents(origin[0]))) for origin in columns})
             ranges = [self.ranges(origin) for origin in sorted(columns)]
             found = [each for each in ranges if each is not None]
             return cut_together(found) if found and len(found) == len(ranges) else None
@@ -242,34 +246,57 @@ class Streams:
 
     def _facts_of(self, origin: Origin, wanted: Sequence[int]) -> list[Facts] | None:
         """What is known of these extents, or found out now; None if it says nothing."""
-        scan, column = origin
-        extents = self._extents(scan)
-        if len(extents) > _MOST_FILES or not _is_ordered(self._keyed.plan.schema(scan)[column]):
+        self._find_out({origin: wanted})
+        extents, known = self._extents(origin[0]), self._known_facts(origin)
+        names = [_known_name(extents[at], known) for at in wanted]
+        if not all(name in known for name in names):
             return None
-        known = self._known_facts(origin)
-        names = [_known_name(extent, known) for extent in extents]
-        try:
-            complete = self._find_out(origin, [at for at in wanted if names[at] not in known], names)
-        except (EnvironmentFailure, pl.exceptions.PolarsError):
-            return None
-        facts = [known[names[at]] for at in wanted] if complete else []
-        return None if not complete or any(fact[2] or fact[0] is None for fact in facts) else facts
+        facts = [known[name] for name in names]
+        return None if any(nulls or smallest is None for smallest, _, nulls, *_ in facts) else facts
 
-    def _find_out(self, origin: Origin, missing: Sequence[int], names: Sequence[bytes]) -> bool:
-        """Whether these extents are known now."""
-        frames = [self._computed(*origin, at) for at in missing]
-        new = [frame for frame in frames if frame is not None]
-        if len(new) < len(missing):
-            return False
+    def _find_out(self, wanted: Mapping[Origin, Sequence[int]]) -> None:
+        """These extents are known now, as far as they can be."""
+        missing = [(origin, at) for origin, some in wanted.items() for at in self._unknown(origin, some)]
+        told = {(origin, at): self._told(*origin, at) for origin, at in missing}
+        new = {each: frame for each, frame in told.items() if frame is not None}
+        for start in range(0, len(new), _AT_ONCE):
+            self._ask(dict(itertools.islice(new.items(), start, start + _AT_ONCE)))
+        for origin in {origin for origin, _ in new if origin in self._types}:
+            self._remember(origin)
+
+    def _unknown(self, origin: Origin, wanted: Sequence[int]) -> list[int]:
+        """Those of these extents that are not known, and could be."""
+        (scan, column), extents = origin, self._extents(origin[0])
+        if len(extents) > _MOST_FILES or not _is_ordered(self._keyed.plan.schema(scan)[column]):
+            return []
         known = self._known_facts(origin)
-        known |= {names[at]: frame.row(0) for at, frame in zip(missing, new, strict=True)}
-        if new and self._keep is not None:
-            # One table for all files, so that finding what is known does not take longer with each that comes.
-            others = [name for name in known if name not in set(names)][-_MOST_FILES:]
-            rows = [(name, *known[name]) for name in dict.fromkeys([*others, *names]) if name in known]
-            table = self._table(origin)
-            self._keep(table, table, _as_table(rows, new[0].schema), f"ranges of {origin[1]}")
-        return True
+        return [at for at in wanted if known.keys().isdisjoint(extents[at].identity.names)]
+
+    def _ask(self, told: Mapping[tuple[Origin, int], pl.LazyFrame]) -> None:
+        """Runs what tells of several extents at once, so that files are read beside each other."""
+        named = [frame.select(pl.all().name.prefix(f"{number} ")) for number, frame in enumerate(told.values())]
+        try:
+            found = None if self._run is None else self._run(pl.concat(named, how="horizontal"))
+        except (EnvironmentFailure, pl.exceptions.PolarsError):
+            return
+        if found is None:
+            return
+        for number, (origin, at) in enumerate(told):
+            facts = found.select(pl.col(f"{number} {name}").alias(name) for name in _FACTS)
+            known = self._known_facts(origin)
+            known[_known_name(self._extents(origin[0])[at], known)] = facts.row(0)
+            self._types[origin] = facts.schema
+
+    def _remember(self, origin: Origin) -> None:
+        """One table for all files, so that finding what is known does not take longer with each that comes."""
+        if self._keep is None:
+            return
+        known = self._known_facts(origin)
+        names = [_known_name(extent, known) for extent in self._extents(origin[0])]
+        others = [name for name in known if name not in set(names)][-_MOST_FILES:]
+        rows = [(name, *known[name]) for name in dict.fromkeys([*others, *names]) if name in known]
+        table, types = self._table(origin), self._types[origin]
+        self._keep(table, lambda: _as_table(rows, types), f"ranges of {origin[1]}")
 
     def _known_facts(self, origin: Origin) -> dict[bytes, Facts]:
         """What is known of files that were looked at before, by the names of the files."""
@@ -288,17 +315,21 @@ class Streams:
         read = self._keyed.program.nodes[self._keyed.node_of[origin[0]]].program
         return digest_of(joined("facts", read, origin[1]))
 
-    def _computed(self, scan: int, column: str, at: int) -> pl.DataFrame | None:
+    def _told(self, scan: int, column: str, at: int) -> pl.LazyFrame | None:
+        """What an extent tells of a column, in one row; None if it cannot be read alone."""
         extent = self._extents(scan)[at]
         if extent.start == 0 and extent.end is not None:
             return None  # all that a file held before would have to be copied
-        rows = segment(self._keyed.plan, scan, self._copies.files([extent]))
-        if rows is None or self._run is None:
+        try:
+            rows = segment(self._keyed.plan, scan, self._copies.files([extent]))
+        except (EnvironmentFailure, pl.exceptions.PolarsError):
+            return None
+        if rows is None:
             return None
         values = _in_one_order(column, self._keyed.plan.schema(scan)[column])
-        facts = {"smallest": values.min(), "largest": values.max(), "nulls": values.null_count()}
         alike = extent.alone is None and has_types_of_stream(self._keyed.plan, scan, extent.path)
-        return self._run(rows.select(**facts, sorted=values.is_sorted(), alike=pl.lit(alike)))
+        told = (values.min(), values.max(), values.null_count(), values.is_sorted(), pl.lit(alike))
+        return rows.select(**dict(zip(_FACTS, told, strict=True)))
 
 
 def _known_name(extent: Extent, known: Mapping[bytes, Any]) -> bytes:

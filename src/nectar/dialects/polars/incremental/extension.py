@@ -56,7 +56,7 @@ class Reading:
 
     def over(self, step: int, start: int, end: int, condition: pl.Expr) -> pl.LazyFrame:
         """What a step gives over those rows of a run of parts that meet a condition."""
-        rows = StoredFrame(self.run(self.rows(start, end).filter(condition)))
+        rows = StoredFrame.of(self.run(self.rows(start, end).filter(condition)))
         self.opened.append(rows)
         return self.keyed.plan.frame(step, {self.step: rows.lazy()})
 

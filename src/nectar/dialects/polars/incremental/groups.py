@@ -35,7 +35,6 @@ class StateParts:
     ordered: bool
     states: States
     finishing: tuple[pl.Expr, ...]
-    single: tuple[pl.Expr, ...] | None = None  # the states of each row by itself, if they are computed row by row
     are_states: bool = True
 
     def key(self, start: int, end: int, which: int = 0) -> bytes:
@@ -54,13 +53,18 @@ class StateParts:
         frames = [self.keyed.plan.frame(self.rows, each) for each in pieces]
         return frames[0] if len(frames) == 1 else pl.concat(frames)
 
-    def extended(self, state: pl.DataFrame, pieces: Sequence[Sources]) -> pl.LazyFrame:
+    def extended(self, state: pl.DataFrame, pieces: Sequence[Sources]) -> pl.LazyFrame | None:
         """The state of everything that a state is of, and of the rows of these sources, each of which is merged alone.
 
-        Where groups are about as many as rows, grouping new rows first would cost as much again.
+        Where groups are about as many as rows, grouping new rows first would cost as much again. None if states are
+        not computed row by row.
         """
-        rows = self._rows_of(pieces).select(*(self.keys or ()), *(self.single or ()))
-        return self._grouped(pl.concat([state.lazy(), rows]))
+        single = [each for each in self.states.single if each is not None]
+        if self.keys is None or len(single) < len(self.states.single):
+            return None
+        rows = self._rows_of(pieces).select(*self.keys, *single)
+        alike = rows.collect_schema() == state.schema
+        return self._grouped(pl.concat([state.lazy(), rows])) if alike else None
 
     def _grouped(self, together: pl.LazyFrame) -> pl.LazyFrame:
         return together.group_by(*self._names, maintain_order=self.ordered).agg(*self.states.merged)
@@ -145,8 +149,7 @@ def _checked(parts: StateParts, exact_floats: bool) -> StateParts | str:
     extents = parts.cut.extents.items()
     if not all(reads_file_by_file(keyed.plan, scan, [each.path for each in found]) for scan, found in extents):
         return "its files cannot be read one by one"
-    scans = {scan: keyed.plan.stand_in(scan) for scan in parts.cut.scans}
-    types = parts.part([scans]).collect_schema()
+    types = parts.part([{parts.rows: keyed.plan.stand_in(parts.rows)}]).collect_schema()
     if exact_floats and parts.states.depend_on_cuts(types):
         return "sums of floats depend on how a stream is cut, and exact_floats is set"
     empty = pl.DataFrame(schema=types)
@@ -159,16 +162,7 @@ def _checked(parts: StateParts, exact_floats: bool) -> StateParts | str:
     casts = [name for name in schema if merged[name] != schema[name]]
     if any(not (merged[name].is_float() and schema[name].is_float()) for name in casts):
         return "merging would give other types"
-    return replace(_with_types(parts, schema), single=_single(parts, scans, types))
-
-
-def _single(parts: StateParts, scans: Sources, types: pl.Schema) -> tuple[pl.Expr, ...] | None:
-    """The states of each row by itself; None if they are not computed row by row, or have other types."""
-    single = tuple(each for each in parts.states.single if each is not None)
-    if parts.keys is None or len(single) < len(parts.states.single):
-        return None
-    rows = parts.keyed.plan.frame(parts.rows, scans).select(*parts.keys, *single)
-    return single if rows.collect_schema() == types else None
+    return _with_types(parts, schema)
 
 
 def _with_types(parts: StateParts, schema: pl.Schema) -> StateParts:

@@ -68,7 +68,7 @@ class RowParts:
         numbers = _row_index(self.keyed.plan.steps[self.step])
         if numbers is not None:  # rows are numbered anew
             together = together.drop(numbers)
-        return self.keyed.plan.frame(self.step, {self.rows: StoredFrame(together).lazy()})
+        return self.keyed.plan.frame(self.step, {self.rows: StoredFrame.of(together).lazy()})
 
     def finished(self, part: pl.DataFrame) -> pl.LazyFrame:
         """Nothing is left to be done."""

@@ -15,6 +15,7 @@ from nectar.dialects.polars.incremental.separable import Separation
 from nectar.dialects.polars.incremental.touched import touched_parts
 from nectar.dialects.polars.incremental.windows import window_parts
 from nectar.dialects.polars.keying import Keyed
+from nectar.rewrite.covering import LATEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ class Rules:
         rectangle = rectangle_of(parts, self.keyed, self.separation, self.streams)
         if rectangle is None:
             return parts
-        entries = self.catalog.inquire([parts.program])[parts.program]
+        entries = self.catalog.inquire([parts.program], LATEST)[parts.program]
         return rectangle if not entries or any(rectangle.known(entries)) else parts
 
 
