@@ -79,7 +79,7 @@ class Spark:
             command += ["--conf", f"{name}={value}"]
         environment = {
             **os.environ, "SPARK_HOME": str(self.home), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1",
-            "PYTHONPATH": str(ROOT), "SPARK_NO_DAEMONIZE": "1",
+            "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "src"))), "SPARK_NO_DAEMONIZE": "1",
         }  # fmt: skip
         for name in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"):
             environment.pop(name, None)

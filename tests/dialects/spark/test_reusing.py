@@ -316,7 +316,7 @@ def attack(enabled, home, frames, make):
 @pytest.mark.small
 def test_columns_of_a_certain_frame(spark, log, enabled, home):
     part = pages(spark, log)
-    other = part.filter("n > 1").groupBy("page").agg(F.max("total").alias("total"))
+    other = pages(spark, log).filter("n > 1").groupBy("page").agg(F.max("total").alias("total"))
     attack(enabled, home, [part, other], lambda a, b: a.join(b, a.page == b.page).select(a.page, b.total, a.total))
 
 
