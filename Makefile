@@ -26,7 +26,7 @@ SAIL_READY := $(SAIL_VENV)/.ready
 SPARK ?=
 SPARK_VENV ?= .venv-spark$(addprefix -,$(SPARK))
 SPARK_READY := $(SPARK_VENV)/.ready
-SPARK_NEEDS := -e . 'pyspark[connect]$(if $(SPARK),==$(SPARK),>=4.2$(comma)<4.4)' 'pandas<3' pytest hypothesis
+SPARK_NEEDS := -e . 'pyspark[connect]$(if $(SPARK),==$(SPARK),>=4.2$(comma)<4.4)' 'pandas<3' 'sqlglot>=30,<31' pytest hypothesis
 # DuckDB's extension makes the tables and queries of TPC-DS.
 SAIL_TESTS := pytest pytest-xdist hypothesis duckdb duckdb-extension-tpcds
 BENCHES := $(foreach topic,$(TOPICS),$(if $(wildcard benchmarks/$(topic).py),bench-$(topic)))

@@ -79,7 +79,7 @@ class Spark:
             command += ["--conf", f"{name}={value}"]
         environment = {
             **os.environ, "SPARK_HOME": str(self.home), "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1",
-            "PYTHONPATH": str(ROOT), "SPARK_NO_DAEMONIZE": "1",
+            "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "src"))), "SPARK_NO_DAEMONIZE": "1",
         }  # fmt: skip
         for name in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"):
             environment.pop(name, None)
@@ -117,6 +117,22 @@ class Spark:
             except subprocess.TimeoutExpired:
                 self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def session_at(address):
+    """Lines of a program that make `spark`: a session on Sail of its own, or on the server at an address."""
+    if ENGINE == "spark":
+        return f"""
+from pyspark.sql import SparkSession, functions as F
+spark = SparkSession.builder.remote("{address}").getOrCreate()
+"""
+    return """
+from pysail.spark import SparkConnectServer
+from pyspark.sql import SparkSession, functions as F
+server = SparkConnectServer()
+server.start(background=True)
+spark = SparkSession.builder.remote("sc://%s:%d" % server.listening_address).getOrCreate()
+"""
 
 
 def started():

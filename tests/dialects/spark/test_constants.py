@@ -5,8 +5,9 @@ import pytest
 pytest.importorskip("tests.dialects.spark.at_hand", exc_type=ImportError)
 
 from pyspark.sql import functions as F
+from pyspark.sql.connect.proto import relations_pb2
 
-from nectar.dialects.spark.constants import why_refused_constants
+from nectar.dialects.spark.constants import facts_of, why_refused_constants
 
 
 def word(spark):
@@ -67,3 +68,68 @@ def test_what_is_made_of_constants_is_refused(spark, name):
 @pytest.mark.parametrize("name", NOT_MADE)
 def test_what_is_made_of_data_is_not(spark, name):
     assert told(spark, NOT_MADE[name](spark)) == ""
+
+
+# queries
+
+
+IN_QUERIES = [
+    "select cast(concat('no', 'w') as timestamp)",
+    "select 'no' || 'w', page from clicks",
+    "select page || 'x', 'no' || 'w' as t from clicks",
+    "select upper(w) from (select 'no' as w) as t",
+    "with c as (select 'no' as w, page from clicks) select lower(w), page from c",
+    "with c(a) as (select 'no') select concat(a, 'w') from c",
+    "select concat(a, 'w') from (select 'no') as t(a)",
+    "select 'no' as a, concat(a, 'w') as b",
+    "select v from (select w as v from (select 'no' as w)) where lower(v) = 'x'",
+    "select transform(array('no'), x -> concat(x, 'w'))[0] as t from clicks",
+    "select transform(array('no'), (x, i) -> concat(x, 'w'))[0] as t from clicks",
+    "select cast(x'6e6f77' as string) as t, page from clicks",
+    "select concat('no', left('where', 1)) as t, page from clicks",
+    "select concat('no', substr(cast(interval 1 days as string), 1, 0), 'w') as t, page from clicks",
+    "select concat(:word, 'w') as t, page from clicks",
+    "select page from clicks where t > to_date(reverse('won'))",
+    "select concat((select 'no'), 'w') as t from clicks",
+]
+NOT_IN_QUERIES = [
+    "select page, sum(seconds) as seconds from clicks group by page order by page",
+    "select * from values (1, 'a'), (2, 'b') as t(n, k)",
+    "select upper(page) as page, count(*) as n from clicks group by upper(page)",
+    "select 'web' as channel, page || '!' as p from clicks union all select 'store' as channel, page from clicks",
+    "select substr(page, 1, 2) as p, 1 as one, null as no from clicks where d > date '2020-01-01' + interval 3 days",
+    "select transform(l, x -> concat(page, x)) as t from clicks",
+    "select page from clicks group by rollup (page, day) having count(*) > 1",
+    "select count(*), max(upper(page)) from clicks",
+]
+
+
+def in_query(text, *views):
+    relation = relations_pb2.Relation()
+    relation.sql.query = text
+    return why_refused_constants(relation, views)
+
+
+@pytest.mark.parametrize("text", IN_QUERIES)
+def test_queries_that_make_texts_of_constants_are_refused(text):
+    assert "constants" in in_query(text)
+
+
+@pytest.mark.parametrize("text", NOT_IN_QUERIES)
+def test_other_queries_are_not(text):
+    assert in_query(text) == ""
+
+
+def test_columns_of_views_may_be_constant():
+    def view(text, *others):
+        relation = relations_pb2.Relation()
+        relation.sql.query = text
+        return facts_of(relation, others)
+
+    plain, constant = view("select page as w from clicks"), view("select 'no' as w, page from clicks")
+    assert in_query("select upper(w) as t from v", plain) == ""
+    assert "constants" in in_query("select upper(w) as t from v", constant)
+    assert in_query("select upper(page) as t from v", constant) == ""
+    assert "constants" in in_query("select page from v", view("select upper('x') as u, page from clicks"))
+    over = view("select upper(w) as t from v", constant)
+    assert "constants" in in_query("select t from u", over)

@@ -44,6 +44,21 @@ def viewed(spark, log):
     return spark.table("clicks")
 
 
+def tabled(spark, log):
+    spark.sql("drop table if exists clicks_here")
+    spark.sql(f"create table clicks_here using parquet location '{log}'")
+    return spark.table("clicks_here")
+
+
+def of_tables(spark, log):
+    class Twice:
+        def eval(self, n: int):
+            yield (n,)
+            yield (n * 2,)
+
+    return F.udtf(Twice, returnType="n: int")(F.lit(21))
+
+
 def registered(spark, log):
     spark.udf.register("more", lambda n: n + 1, "long")
     return spark.range(3).select(F.call_function("more", "id"))
@@ -75,8 +90,13 @@ ROWS = {
     "text put together from constants": (
         lambda s, log: s.range(3).select(F.concat(F.lit("a"), F.lit("b")).alias("t")), REUSED, PLAIN,
     ),
-    "`spark.sql`": (lambda s, log: s.sql("select page from {f}", f=s.read.parquet(str(log))), REUSED, PLAIN),
-    "temporary views": (viewed, REUSED, PLAIN),
+    "`spark.sql`": (lambda s, log: s.sql("select page from {f}", f=s.read.parquet(str(log))), REUSED, REUSED),
+    "temporary views": (viewed, REUSED, REUSED),
+    "files by their path in a text": (
+        lambda s, log: s.sql(f"select count(*) as n from parquet.`{log}`"), REUSED, PLAIN,
+    ),
+    "tables at a path of yours": (tabled, REUSED, PLAIN),
+    "table functions of Python": (of_tables, REUSED, REUSED),
     "registered functions": (registered, REUSED, REUSED),
     "session variables": (with_variable, ABSENT, PLAIN),
     "`reflect`": (

@@ -1,5 +1,7 @@
 """Reads that are sent to a server that remembers: each says what its files hold."""
 
+import time
+
 import pytest
 
 pytest.importorskip("pyspark.sql.connect.proto", reason="Spark is not installed: make test-sail")
@@ -76,7 +78,13 @@ def test_a_state_is_another_one_whenever_files_are(tmp_path):
         lambda: (folder / "a").write_text("2"),
         lambda: (folder / "b").write_text("2"),
         lambda: (folder / "b").rename(folder / "c"),
+        lambda: (folder / "d").write_text("3"),
+        lambda: (folder / "d").unlink(),  # as it was before, but a server may have looked
+        lambda: (folder / "e").mkdir(),
+        lambda: ((folder / "e" / "f").write_text("4"), (folder / "e" / "f").unlink()),
+        lambda: (folder / "a").write_text("2"),  # the same once more
     ):
+        time.sleep(0.02)  # more than a clock of files takes to move on
         change()
         assert state() == state()
         seen.append(state())

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("pyspark.sql.connect.session", reason="Spark is not installed: make test-sail")
-pytest.importorskip("pysail", reason="Sail is not installed: make test-sail")
+pytest.importorskip("tests.dialects.spark.at_hand", exc_type=ImportError)
 
 from pyspark.sql import functions as F
+from tests.dialects.spark import engines
 from tests.dialects.spark.conftest import write_day
 from tests.dialects.spark.random_programs import answer
 
@@ -59,7 +59,7 @@ def test_what_is_cached_is_read_when_it_is_asked_for_as_a_whole(spark, log, enab
 
 
 def test_another_session_finds_what_is_cached_without_asking(spark, log, enabled, new_session, monkeypatch):
-    monkeypatch.setattr(reusing, "LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(reusing, "LEAST_PLANS", 0)
     pages(spark, log).persist().filter("total > 1").count()
     persisted._programs.clear()
     pages(new_session(), log).filter("total > 2").count()
@@ -88,6 +88,7 @@ def test_the_word_is_taken_back(spark, log, enabled):
     assert copies(enabled) == []
 
 
+@engines.only_sail  # what Spark has cached stays as it is
 def test_new_files_need_no_new_word(spark, log, enabled):
     frame = pages(spark, log).cache()
     frame.filter("total > 1").count()
@@ -117,18 +118,14 @@ PROGRAM = """
 import sys
 import nectar
 nectar.enable(reserve=0)
-from pysail.spark import SparkConnectServer
-from pyspark.sql import SparkSession, functions as F
-server = SparkConnectServer()
-server.start(background=True)
-spark = SparkSession.builder.remote("sc://%s:%d" % server.listening_address).getOrCreate()
+{session}
 frame = spark.read.parquet(sys.argv[1]).groupBy("page").agg(F.sum("seconds").alias("total")).cache()
-print(frame.filter(f"total > {sys.argv[2]}").count(), len(nectar.last_run().reused))
+print(frame.filter("total > " + sys.argv[2]).count(), len(nectar.last_run().reused))
 """
 
 
-def test_another_process_finds_what_is_cached(tmp_path, log, home):
-    (tmp_path / "program.py").write_text(PROGRAM)
+def test_another_process_finds_what_is_cached(tmp_path, log, home, address):
+    (tmp_path / "program.py").write_text(PROGRAM.format(session=engines.session_at(address)))
     environment = {**os.environ, "PYTHONPATH": str(Path(nectar.__file__).parents[1]), "NECTAR_HOME": str(home)}
     found = []
     for least in ("0", "4900"):

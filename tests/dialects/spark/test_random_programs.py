@@ -37,7 +37,7 @@ sys.stdout.buffer.write(pickle.dumps(found))
 
 @pytest.fixture(autouse=True)
 def eager(monkeypatch):
-    monkeypatch.setattr(reusing, "LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(reusing, "LEAST_PLANS", 0)
 
 
 def plainly(spark, log, seeds):

@@ -10,7 +10,6 @@ pytest.importorskip("tests.dialects.spark.at_hand", exc_type=ImportError)
 
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
-from tests.dialects.spark import engines
 
 pytestmark = pytest.mark.small
 GUIDE = Path(__file__).parents[3] / "docs" / "guide" / "spark.md"
@@ -27,6 +26,19 @@ def sums(spark):
 def with_function(spark):
     spark.udf.register("mine", lambda text: text)
     return rows(spark).select(F.call_function("mine", "k"), F.expr("mine(k)"))
+
+
+class Twice:
+    """A table function."""
+
+    def eval(self, n: int):
+        yield (n,)
+        yield (n * 2,)
+
+
+def with_functions(spark):
+    made = F.udtf(Twice, returnType="m: long")(F.lit(21))
+    return rows(spark).select(F.udf(lambda n: n + 1, "long")("n").alias("m")).union(made)
 
 
 def with_view(spark):
@@ -50,7 +62,7 @@ REUSED = {
     "`fillna`, `dropna`, `replace`": lambda s, d: rows(s).fillna(0).dropna().replace("a", "c"),
     "`describe`": lambda s, d: rows(s).describe("n"),
     "expressions as text": lambda s, d: rows(s).filter("n > 1 and upper(k) = 'A'").selectExpr("n * 2 as m"),
-    "Python functions, but for table functions": lambda s, d: rows(s).select(F.udf(lambda n: n + 1, "long")("n")),
+    "Python functions, table functions too": lambda s, d: with_functions(s),
     "`spark.sql`": lambda s, d: s.sql("select upper(k) from {rows} where n > :least", args={"least": 1}, rows=rows(s)),
     "temporary views": lambda s, d: with_view(s),
     "registered functions": lambda s, d: with_function(s),
@@ -58,7 +70,7 @@ REUSED = {
 
 REFUSED = {
     "global views, tables of other programs": (lambda s, d: with_global_view(s), "seen to make"),
-    "table functions": (lambda s, d: s.sql("select * from range(3)"), "not understood"),
+    "table functions in a text": (lambda s, d: s.sql("select * from range(3)"), "not understood"),
     "`sample`, `sampleBy`": (lambda s, d: rows(s).sample(0.5, seed=3), "sample"),
     "`randomSplit`": (lambda s, d: rows(s).randomSplit([0.5, 0.5], seed=3)[0], "sample"),
     "functions that give something else each time": (lambda s, d: rows(s).withColumn("r", F.rand(3)), "each time"),
@@ -74,16 +86,10 @@ REFUSED = {
 }  # fmt: skip
 
 
-FOLLOWED_ON_SAIL = {"`spark.sql`", "temporary views", "global views, tables of other programs"}
-
-
 @pytest.fixture
 def data(tmp_path):
     (tmp_path / "t.csv").write_text("n,k\n1,a\n2,b\n")
     return tmp_path
-
-
-OF_NAMES = ("`spark.sql`", "temporary views", "global views, tables of other programs")
 
 
 def counted(frame):
@@ -91,28 +97,19 @@ def counted(frame):
     return sorted(map(repr, frame.collect()))
 
 
-def rows_of(table):
-    """The names of its rows; those that other engines than Sail have another reason for are in test_engines.py."""
-    return [pytest.param(name, marks=engines.only_sail if name in FOLLOWED_ON_SAIL else ()) for name in table]
-
-
-@pytest.mark.parametrize("name", rows_of(REUSED))
+@pytest.mark.parametrize("name", REUSED)
 def test_what_works(spark, outcome, data, name):
-    if engines.ENGINE != "sail" and name in OF_NAMES:
-        pytest.skip("names are followed on Sail")
     first, what, why = outcome(lambda: counted(REUSED[name](spark, data)))
     assert what == "computed", why
     again, what, why = outcome(lambda: counted(REUSED[name](spark, data)))
     assert (again, what) == (first, "reused"), why
 
 
-@pytest.mark.parametrize("name", rows_of(REFUSED))
+@pytest.mark.parametrize("name", REFUSED)
 def test_what_does_not(spark, enabled, data, name):
     import nectar
 
     program, reason = REFUSED[name]
-    if engines.ENGINE != "sail" and name in OF_NAMES:
-        reason = "on embedded Sail only"
     for _ in range(2):
         with suppress(Exception):  # Sail lacks some of them; what becomes of them is decided before it is asked
             program(spark, data).collect()

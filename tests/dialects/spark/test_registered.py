@@ -5,10 +5,10 @@ import time
 
 import pytest
 
-pytest.importorskip("pyspark.sql.connect.session", reason="Spark is not installed: make test-sail")
-pytest.importorskip("pysail", reason="Sail is not installed: make test-sail")
+pytest.importorskip("tests.dialects.spark.at_hand", exc_type=ImportError)
 
 from pyspark.sql import functions as F
+from tests.dialects.spark import engines
 
 import nectar
 
@@ -24,7 +24,7 @@ CALLS = {
     "call_function": lambda spark: letters(spark).select(F.call_function("mine", "t").alias("u")),
     "call_udf": lambda spark: letters(spark).select(F.call_udf("MINE", "t").alias("u")),
     "expression": lambda spark: letters(spark).selectExpr("mine(t) as u"),
-    "sql": lambda spark: spark.sql("select `Mine`('a') as u"),
+    "sql": lambda spark: spark.sql("select `Mine`(t) as u from values ('a') as letters(t)"),
 }
 
 
@@ -54,6 +54,7 @@ def test_the_type_of_its_result_counts(spark, outcome):
     assert found[0] == "1"
 
 
+@engines.only_sail  # Spark's own come first
 def test_a_function_in_place_of_one_of_the_engine(spark, outcome):
     made = letters(spark).select(F.upper("t").alias("u"))
     assert outcome(lambda: made.collect()[0].u)[:2] == ("A", "computed")
@@ -64,6 +65,7 @@ def test_a_function_in_place_of_one_of_the_engine(spark, outcome):
     assert outcome(lambda: spark.sql("select upper('a') as u").collect()[0].u)[:2] == ("mine", "computed")
 
 
+@engines.only_sail
 def test_a_function_in_place_of_one_that_the_engine_uses_unasked(spark, outcome, home):
     action = lambda: spark.sql("select 'a' || 'b' as u").collect()[0].u
     assert outcome(action)[:2] == ("ab", "computed")
@@ -114,7 +116,7 @@ def test_a_function_is_known_only_after_the_server_has_taken_it(spark, outcome):
 def test_the_order_of_names_and_views(spark, outcome):
     """A view that calls a function means the function of then."""
     spark.udf.register("mine", lambda text: text + "1")
-    spark.sql("create or replace temp view v as select mine('a') as u")
+    spark.sql("create or replace temp view v as select mine(t) as u from values ('a') as letters(t)")
     action = lambda: spark.table("v").collect()[0].u
     assert outcome(action)[:2] == ("a1", "computed")
     assert outcome(action)[:2] == ("a1", "reused")

@@ -7,16 +7,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-pytest.importorskip("pyspark.sql.connect.session", reason="Spark is not installed: make test-sail")
-pytest.importorskip("pysail", reason="Sail is not installed: make test-sail")
+pytest.importorskip("tests.dialects.spark.at_hand", exc_type=ImportError)
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F
+from tests.dialects.spark import engines
 from tests.dialects.spark.conftest import write_day
 from tests.dialects.spark.random_programs import answer
 
 import nectar
-from nectar.dialects.spark import persisted, reusing
+from nectar.dialects.spark import interceptor, persisted, reusing
 from nectar.dialects.spark.query import query_of
 from nectar.dialects.spark.scope import Scope
 from nectar.dialects.spark.servers import Engine
@@ -28,7 +28,7 @@ from nectar.report.run import Part
 @pytest.fixture(autouse=True)
 def eager(monkeypatch):
     """Parts are kept however little they took."""
-    monkeypatch.setattr(reusing, "LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(reusing, "LEAST_PLANS", 0)
     reusing._cheap.clear()
     reusing._failed.clear()
 
@@ -143,7 +143,7 @@ def test_a_part_that_is_gone_is_computed(spark, log, enabled, home):
 
 
 def test_what_took_little_is_not_worth_a_part(spark, log, enabled, monkeypatch):
-    monkeypatch.setattr(reusing, "LEAST_SECONDS", 3600.0)
+    monkeypatch.setattr(reusing, "LEAST_PLANS", 10**6)
     part = pages(spark, log)
     part.collect()
     asked_for(enabled, part)
@@ -316,7 +316,7 @@ def attack(enabled, home, frames, make):
 @pytest.mark.small
 def test_columns_of_a_certain_frame(spark, log, enabled, home):
     part = pages(spark, log)
-    other = part.filter("n > 1").groupBy("page").agg(F.max("total").alias("total"))
+    other = pages(spark, log).filter("n > 1").groupBy("page").agg(F.max("total").alias("total"))
     attack(enabled, home, [part, other], lambda a, b: a.join(b, a.page == b.page).select(a.page, b.total, a.total))
 
 
@@ -394,6 +394,7 @@ def test_parts_below_what_depends_on_the_moment(spark, log, enabled, home):
     assert first < second
 
 
+@engines.only_sail  # Spark's own come first
 def test_nothing_below_a_registered_function_is_a_part(spark, log, enabled):
     part = pages(spark, log)
     asked_for(enabled, part)
@@ -517,7 +518,7 @@ def test_what_is_done_over_parts(spark, log, enabled, home, name):
 
     def answered():
         found = run(part)
-        return sorted(map(repr, found)) if isinstance(found, list) else found
+        return sorted(map(repr, found)) if isinstance(found, list) else repr(found)
 
     under_nectar = answered()
     reused = names_reused()
@@ -526,9 +527,56 @@ def test_what_is_done_over_parts(spark, log, enabled, home, name):
     assert reused
 
 
-def test_servers_elsewhere_get_plans_as_they_are(spark, log, enabled, monkeypatch):
+def test_what_the_engine_did_not_take_stands_in_no_plan(spark, log, enabled, monkeypatch):
+    """Nor in those that put together what is known of its files."""
     part = pages(spark, log)
     asked_for(enabled, part)
-    monkeypatch.setattr(Engine, "is_embedded", False)
+    query = part.filter("total > 1")
+    seen = []
+
+    def grow(query, server):
+        seen.append(dict(query.known))
+
+    monkeypatch.setattr(interceptor, "grow", grow)
+    query.collect()
+    assert len(names_reused()) == len(seen[-1]) == 1
+    found = query_of(enabled, spark.client, query._plan.to_proto(spark.client).root, Scope(), Part(""))
+    reusing._failed[found.keyed.root.key] = 0.0
+    enabled.settle()
+    nectar.disable()
+    nectar.enable(home=enabled.settings.home, reserve=0, refresh=False)
+    catalog = nectar.session.current().catalog
+    catalog.discard([entry for entry in catalog.index.entries() if entry.key == found.keyed.root.key])
+    query.collect()
+    assert seen[-1] == {}
+    assert names_reused() == []
+
+
+def test_two_texts_over_a_view_that_two_runs_may_give_differently(spark, log, enabled):
+    """One of them must not come from another run than the other."""
+    spark.read.parquet(str(log)).groupBy("seconds").count().limit(5).createOrReplaceTempView("some")
+    spark.table("some").createOrReplaceTempView("same")
+    first = spark.sql("select seconds from some")
+    first.collect()
+    enabled.settle()
+    for name in ("some", "same"):
+        other = spark.sql(f"select seconds from {name} where seconds >= 0")
+        first.intersect(other).collect()
+        assert names_reused() == []
+
+
+def test_two_texts_over_a_view_that_is_always_the_same(spark, log, enabled):
+    spark.read.parquet(str(log)).filter("seconds > 3").createOrReplaceTempView("some")
+    first = spark.sql("select page, count(*) as n from some group by page")
+    first.collect()
+    enabled.settle()
+    first.join(spark.sql("select page, max(seconds) as most from some group by page"), "page").collect()
+    assert len(names_reused()) == 1
+
+
+def test_servers_that_do_not_see_the_store_get_plans_as_they_are(spark, log, enabled, monkeypatch):
+    part = pages(spark, log)
+    asked_for(enabled, part)
+    monkeypatch.setattr(Engine, "shares_files", False)
     part.filter("total > 2").collect()
     assert names_reused() == []

@@ -57,7 +57,7 @@ def test_capitals_of_common_table_expressions():
 
 def test_means_of_texts_that_are_no_numbers(spark, enabled, tmp_path, monkeypatch):
     """Sail may take them or not; if it does, those that are no numbers do not count."""
-    monkeypatch.setattr(growing, "LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(growing, "LEAST_PLANS", 0)
     days = ["1\nx\n", "3\ny\n", "5\n", "z\n"]
     for day, text in enumerate(days):
         (tmp_path / f"{day}.csv").write_text(text)

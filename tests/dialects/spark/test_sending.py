@@ -73,6 +73,22 @@ def test_a_cached_frame_is_asked_for_as_it_was_cached(sending):
     assert told(written.plan.command.write_operation.input) == "01"
 
 
+def test_a_view_is_made_with_the_state_of_its_files(sending):
+    def made(states):
+        view = commands_pb2.CreateDataFrameViewCommand(input=read(), name="v")
+        plan = base_pb2.Plan(command=commands_pb2.Command(create_dataframe_view=view))
+        request = base_pb2.ExecutePlanRequest(session_id="s", operation_id="o", plan=plan)
+        sent = sending.taught(request, states)
+        assert told(request.plan.command.create_dataframe_view.input) is None
+        assert (sent.session_id, sent.operation_id) == ("s", "o")
+        return told(sent.plan.command.create_dataframe_view.input)
+
+    assert made({}) is None
+    assert made(NOW) == "02"
+    sending.analysed(about("persist", read()), lambda relation: THEN)
+    assert made({}) == "01"
+
+
 def test_files_of_a_cached_frame_that_have_changed_are_noticed(sending):
     sending.analysed(about("persist", read()), lambda relation: THEN)
     sending.expect_unchanged(THEN)

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql.connect.proto import relations_pb2
 
 from nectar.dialects.spark import sight
-from nectar.dialects.spark.connections import Connection
+from nectar.dialects.spark.connections import Connection, Unreachable
 from nectar.dialects.spark.reads import source_of
 from nectar.errors import EnvironmentFailure
 
@@ -218,3 +218,37 @@ def test_what_makes_a_server_at_home(monkeypatch, neighbour, master, files, expe
     server.settings = lambda *names: {"spark.master": master}
     server.files = lambda relation: [each.format(relation.read.data_source.paths[0]) for each in files]
     assert sight.is_at_home(server) is expected
+
+
+def test_a_server_that_is_away_for_a_moment_is_asked_again(data, store):
+    """Nothing is learned of it meanwhile."""
+    server, away = Server(), [True]
+    plain = server.rows
+
+    def rows(relation):
+        if away:
+            raise Unreachable("the server is away")
+        return plain(relation)
+
+    server.rows = rows
+    source = read(data)
+    assert "does not see" in sight.why_unseen(server, source, store)
+    away.clear()
+    assert sight.why_unseen(server, source, store) == ""
+
+
+def test_a_neighbour_that_is_away_for_a_moment_is_asked_again(monkeypatch):
+    server, away = Server(), [True]
+    server._remembered.clear()
+
+    def settings(*names):
+        if away:
+            raise Unreachable("the server is away")
+        return {"spark.master": "local[2]"}
+
+    server.settings = settings
+    server.files = lambda relation: [f"file:{relation.read.data_source.paths[0]}"]
+    monkeypatch.setattr(sight, "is_neighbour", lambda endpoint: True)
+    assert not sight.is_at_home(server)
+    away.clear()
+    assert sight.is_at_home(server)

@@ -3,16 +3,15 @@
 import os
 import subprocess
 import sys
-import textwrap
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-pytest.importorskip("pyspark.sql.connect.session", reason="Spark is not installed: make test-sail")
-pytest.importorskip("pysail", reason="Sail is not installed: make test-sail")
+pytest.importorskip("tests.dialects.spark.at_hand", exc_type=ImportError)
 
 from pyspark.sql import functions as F
+from tests.dialects.spark import engines
 from tests.dialects.spark.conftest import write_day
 
 import nectar
@@ -77,6 +76,7 @@ def test_columns_are_named_as_without_nectar(spark, outcome, home, text):
         assert outcome(spark.sql(text).toArrow)[0].schema.equals(plain.schema, check_metadata=True)
 
 
+@engines.only_sail  # what Spark does is in test_views.py
 def test_files_are_looked_at_when_a_query_runs(clicks, outcome, log):
     first = twice(outcome, lambda: clicks.sql(SUMS).collect())
     write_day(log, 3)
@@ -127,6 +127,9 @@ def test_a_column_of_such_a_frame(spark, outcome):
 
 def test_a_read_by_path(spark, outcome, log):
     text = f"select count(*) from parquet.`{log}`"
+    if engines.ENGINE != "sail":
+        assert "cannot tell the server" in outcome(spark.sql(text).collect)[2]
+        return
     first = twice(outcome, lambda: spark.sql(text).collect())
     write_day(log, 3)
     changed, what, _ = outcome(spark.sql(text).collect)
@@ -161,36 +164,18 @@ def test_what_is_refused(clicks, enabled, text):
         assert REFUSED[text] in part.reason
 
 
-def test_other_engines_are_not_followed(clicks, outcome, monkeypatch):
-    from nectar.dialects.spark import query
-    from nectar.dialects.spark.servers import Engine
-
-    monkeypatch.setattr(query, "engine_of", lambda client: Engine(("spark", "4.3")))
-    frame = clicks.range(2)
-    for action in (
-        clicks.sql("select 1").collect, clicks.table("clicks").collect, clicks.sql("select * from {f}", f=frame).collect
-    ):  # fmt: skip
-        _, what, why = outcome(action)
-        assert (what, "embedded Sail" in why) == ("uncacheable", True)
-    assert outcome(clicks.range(2).collect)[1] == "computed"
-
-
-def test_sqlglot_is_not_imported_without_a_text(home, tmp_path):
-    program = """
-        import sys, nectar
-        nectar.enable(home=sys.argv[1], reserve=0)
-        from pysail.spark import SparkConnectServer
-        from pyspark.sql import SparkSession
-        server = SparkConnectServer()
-        server.start(background=True)
-        spark = SparkSession.builder.remote("sc://%s:%d" % server.listening_address).getOrCreate()
-        assert spark.range(3).filter("id > 1").count() == 1
-        assert "nectar.dialects.spark.sql.queries" in sys.modules
-        assert "sqlglot" not in sys.modules
-        spark.sql("select 1").collect()
-        assert "sqlglot" in sys.modules
-    """
-    (tmp_path / "program.py").write_text(textwrap.dedent(program))
+def test_sqlglot_is_not_imported_without_a_text(home, tmp_path, address):
+    program = f"""
+import sys, nectar
+nectar.enable(home=sys.argv[1], reserve=0)
+{engines.session_at(address)}
+assert spark.range(3).filter("id > 1").count() == 1
+assert "nectar.dialects.spark.sql.queries" in sys.modules
+assert "sqlglot" not in sys.modules
+spark.sql("select 1").collect()
+assert "sqlglot" in sys.modules
+"""
+    (tmp_path / "program.py").write_text(program)
     command = [sys.executable, "program.py", str(home)]
     done = subprocess.run(
         command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": SOURCE}, check=False, capture_output=True, text=True

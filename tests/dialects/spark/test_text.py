@@ -18,6 +18,10 @@ pytestmark = pytest.mark.small
         ("transform(list, x -> x + 1) as t", {"transform"}),
         ("sum(n) over (partition by k)", {"sum", "over"}),
         ("n::int", set()),
+        ("d + interval 1 day", set()),
+        ("d + INTERVAL '2' months > date_add(d, 3)", {"date_add"}),
+        ("t - interval '1-2' year to month", set()),
+        ("interval", set()),
     ],
 )
 def test_calls_are_found(text, called):
@@ -28,6 +32,7 @@ def test_calls_are_found(text, called):
 def test_functions_that_the_engine_does_not_have_are_told():
     assert calls_in("mine(n) > upper(k)").unknown == {"mine"}
     assert calls_in("`mine`(n) > 1").unknown == {"mine"}
+    assert calls_in("interval(n)").unknown == {"interval"}
 
 
 @pytest.mark.parametrize(
@@ -46,6 +51,7 @@ def test_functions_that_the_engine_does_not_have_are_told():
         "main.default.f(n)",
         "n = (select max(n) from other)",
         "exists (select 1)",
+        "d + interval 'now' day",
         "n > ${limit}",
         "n > :limit",
         "n > ?",

@@ -2,8 +2,7 @@
 
 import pytest
 
-pytest.importorskip("pyspark.sql.connect.session", reason="Spark is not installed: make test-sail")
-pytest.importorskip("pysail", reason="Sail is not installed: make test-sail")
+pytest.importorskip("tests.dialects.spark.at_hand", exc_type=ImportError)
 
 from tests.dialects.spark import tpcds
 

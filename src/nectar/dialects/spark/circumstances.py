@@ -26,8 +26,6 @@ _NAMES_ONLY: Final = frozenset({
     "spark.ui.port", "spark.ui.showConsoleProgress", "spark.sql.warehouse.dir", "spark.connect.grpc.binding.address",
     "spark.connect.grpc.binding.port", "spark.connect.authenticate.token", "spark.plugins",
 })  # fmt: skip
-# In force although nobody has set it, and not the same everywhere.
-_ALWAYS: Final = "spark.sql.session.timeZone"
 _FORM: Final = "spark 2"  # of results: those of the first have schemas that engines cannot read
 _LIBRARIES: Final = ("numpy", "pandas", "pyarrow")  # what the engine hands to Python functions is made with them
 
@@ -39,8 +37,7 @@ def circumstances_of(client: Any, engine: Engine) -> bytes:
 
 def settings_of(client: Any, engine: Engine) -> dict[str, str]:
     """The settings of a session that count, as they are now."""
-    connection = connection_of(client)
-    made = connection.settings_so_far() if engine.elsewhere is None else connection.settings(_ALWAYS)
+    made = connection_of(client).settings_so_far() if engine.elsewhere is None else engine.settings
     return {name: str(made[name]) for name in sorted(made.keys() - _NAMES_ONLY)}
 
 

@@ -21,6 +21,14 @@ from nectar.errors import EnvironmentFailure, UserError
 _SECONDS: Final = 20.0  # for a question that any server answers at once
 _CACHED: Final = "InMemoryRelation"  # what Spark calls a frame that it has cached, in the plans that it shows
 _SECONDS_TO_RUN: Final = 120.0  # for a small query: the first one of a server takes long
+_PASSING: Final = frozenset({
+    grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED,
+    grpc.StatusCode.ABORTED, grpc.StatusCode.RESOURCE_EXHAUSTED,
+})  # fmt: skip
+
+
+class Unreachable(EnvironmentFailure):
+    """The server did not answer this time, and may the next: nothing is learned from it."""
 
 
 class Connection:
@@ -119,7 +127,7 @@ class Connection:
                 if response.HasField("arrow_batch"):
                     batches += _batches_in(response.arrow_batch.data)
         except grpc.RpcError as error:
-            raise EnvironmentFailure(f"the server at {self.endpoint} cannot do it: {_told(error)}") from error
+            raise _failure(error, f"the server at {self.endpoint} cannot do it: {_told(error)}") from error
         return pa.Table.from_batches(batches) if batches else pa.table({})
 
     def remembered(self, name: Hashable, found: Callable[[], Any]) -> Any:
@@ -139,7 +147,7 @@ class Connection:
         try:
             response = call(request, metadata=self._living()._builder.metadata(), timeout=_SECONDS)
         except grpc.RpcError as error:
-            raise EnvironmentFailure(f"the server at {self.endpoint} cannot be asked: {_told(error)}") from error
+            raise _failure(error, f"the server at {self.endpoint} cannot be asked: {_told(error)}") from error
         self._expect_same_session(response)
         return response
 
@@ -151,7 +159,7 @@ class Connection:
             self._remembered.clear()
             self._settings = None
         if known and told != known:
-            raise EnvironmentFailure(f"the server at {self.endpoint} was restarted, and has forgotten this session")
+            raise Unreachable(f"the server at {self.endpoint} was restarted, and has forgotten this session")
 
 
 _connections: Final[weakref.WeakKeyDictionary[Any, Connection]] = weakref.WeakKeyDictionary()
@@ -170,6 +178,15 @@ def connection_of(client: Any) -> Connection:
 def _batches_in(stream: bytes) -> list[pa.RecordBatch]:
     with pa.ipc.open_stream(stream) as reader:
         return list(reader)
+
+
+def is_passing(error: BaseException) -> bool:
+    """Whether a call failed for a reason that may be gone the next moment."""
+    return isinstance(error, Unreachable) or (isinstance(error, grpc.RpcError) and error.code() in _PASSING)
+
+
+def _failure(error: Any, text: str) -> EnvironmentFailure:
+    return Unreachable(text) if is_passing(error) else EnvironmentFailure(text)
 
 
 def _told(error: Any) -> str:

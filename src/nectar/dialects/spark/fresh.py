@@ -8,6 +8,7 @@ know it.
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -16,15 +17,27 @@ from nectar.dialects.spark.messages import messages_in, named
 from nectar.dialects.spark.reads import FORMATS, Source
 from nectar.keys.expansion import joined
 from nectar.keys.scheme import digest_of
+from nectar.store.inputs import failures
 from nectar.store.inputs.identify import Identity
 
 OPTION: Final = "nectar.files"
 
 
 def state_of(source: Source, identities: Sequence[Identity]) -> bytes:
-    """A digest of what a read finds: another one whenever a file comes, goes, or holds something else."""
+    """A digest of what a read finds: another one whenever a file comes, goes, or is written to.
+
+    Also when everything is afterwards as it was: a server may have looked in between. Raises InputFailure.
+    """
+    places = [place for listing in source.listings for place in (*listing.files, *listing.folders)]
     # The first name of a file stays its first name as long as nobody writes to it.
-    return digest_of(joined("state", source.content, source.layout, *(each.names[0] for each in identities)))
+    names = [each.names[0] for each in identities]
+    return digest_of(joined("state", source.content, source.layout, *names, *map(_stamp, places)))
+
+
+def _stamp(path: str) -> str:
+    with failures.telling(path):
+        status = os.stat(path)
+    return f"{status.st_dev} {status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
 
 
 def as_sent(read: Any) -> bytes:
@@ -45,11 +58,16 @@ def with_states(message: Any, states: Mapping[bytes, bytes]) -> Any:
     """A copy of a message, whose reads hold the state of their files where it is known."""
     copy = type(message)()
     copy.CopyFrom(message)
-    for read in _reads_in(copy):
+    put_states(copy, states)
+    return copy
+
+
+def put_states(message: Any, states: Mapping[bytes, bytes]) -> None:
+    """The reads of a message hold the state of their files where it is known."""
+    for read in _reads_in(message):
         state = states.get(as_sent(read))
         if state is not None:
             read.data_source.options[OPTION] = state.hex()
-    return copy
 
 
 def reads_in(relation: Any) -> list[bytes]:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql.connect.expressions import PythonUDF
-from pyspark.sql.connect.plan import PythonDataSource
+from pyspark.sql.connect.plan import PythonDataSource, PythonUDTF
 
 from nectar.errors import NectarError
 from nectar.keys.outcome import outcome_of
@@ -43,19 +43,21 @@ class Pickled:
 _lock: Final = threading.Lock()
 _remembered: Final[OrderedDict[bytes, Pickled]] = OrderedDict()
 _warned: Final[set[str]] = set()
-_plain_to_plan: Final = PythonUDF.to_plan
+_plain: Final[dict[type, Any]] = {kind: kind.to_plan for kind in (PythonUDF, PythonUDTF)}
 _plain_source_to_plan: Final = PythonDataSource.to_plan
 
 
 def install() -> None:
     """From now on functions are remembered when they are pickled."""
-    PythonUDF.to_plan = _to_plan
+    for kind in _plain:
+        kind.to_plan = _to_plan  # type: ignore[attr-defined]  # of each of them
     PythonDataSource.to_plan = _source_to_plan
 
 
 def uninstall() -> None:
     """From now on functions are pickled as without Nectar."""
-    PythonUDF.to_plan = _plain_to_plan
+    for kind, plain in _plain.items():
+        kind.to_plan = plain  # type: ignore[attr-defined]  # of each of them
     PythonDataSource.to_plan = _plain_source_to_plan
 
 
@@ -80,7 +82,7 @@ def _to_plan(self: Any, session: Any) -> Any:
     before = _described_or_none(self._func)
     if before is not None and before.refusal:
         _warn(before.refusal)
-    expression = _plain_to_plan(self, session)
+    expression = next(plain for kind, plain in _plain.items() if isinstance(self, kind))(self, session)
     # Once more: another thread may have changed what the function captured while it was pickled.
     if before is not None and _described_or_none(self._func) == before:
         _remember(expression.command, replace(before, command=expression.command))

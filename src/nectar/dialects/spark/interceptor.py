@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -19,11 +19,14 @@ from pyspark.sql.connect.proto import base_pb2
 
 from nectar.dialects.spark import explain, saving
 from nectar.dialects.spark.compressed import opened, with_relation
-from nectar.dialects.spark.connections import connection_of
+from nectar.dialects.spark.connections import connection_of, is_passing
 from nectar.dialects.spark.incremental.growing import grow
 from nectar.dialects.spark.incremental.server import Server
+from nectar.dialects.spark.keying import Keyed
+from nectar.dialects.spark.operations import Operations
 from nectar.dialects.spark.persisted import ask_for, ask_no_more
 from nectar.dialects.spark.query import Query, defined, query_of
+from nectar.dialects.spark.relations import Step
 from nectar.dialects.spark.resetting import config_may_reset, plan_may_reset
 from nectar.dialects.spark.results import responses
 from nectar.dialects.spark.reusing import give_up, look_up, note_cost, put_in
@@ -33,7 +36,7 @@ from nectar.dialects.spark.taught import Lesson, Look, Taught
 from nectar.dialects.spark.writing import is_our_own
 from nectar.errors import EnvironmentFailure, NectarError
 from nectar.report.run import Part, RunReport
-from nectar.session import current, running
+from nectar.session import Session, current, running
 
 _log: Final = logging.getLogger("nectar.spark")
 
@@ -55,6 +58,8 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
         self._lock = threading.Lock()
         self._answered: set[str] = set()  # operations that the server knows nothing of
         self._recorded: dict[str, Query] = {}  # operations whose answers are being recorded
+        self._lessons: dict[str, Lesson] = {}  # operations that tell the server something
+        self._operations = Operations()
         self._failures: set[str] = set()
         self._sending = Sending(client)
 
@@ -71,10 +76,10 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
         if is_our_own():
             return continuation(details, request)
         if method == "ExecutePlan":
-            lesson = self._safely(self._lesson, request.plan)
-            if lesson is not None:
-                sent = self._safely(self._sending.plain, request) or request
-                return _Attended(continuation(details, sent), self, lesson)
+            taught = self._safely(self._told, request)
+            if taught is not None:
+                lesson, sent = taught
+                return _Attended(continuation(details, sent), self, request.operation_id, lesson)
             query = self._safely(self._noticed, request, lambda asked: continuation(details, asked))
             if query is not None:
                 known = self._safely(self._known, query, request)
@@ -83,14 +88,20 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
                 sent = self._safely(self._sending.recorded, request, query.keyed.states)
                 if sent is not None:
                     over_parts = self._safely(self._over_parts, query, request) if query.known else None
-                    return _Recorded(continuation, details, over_parts or sent, self, query, over_parts and sent)
+                    return _Recorded(
+                        continuation, details, request, self, query, over_parts or sent, over_parts and sent
+                    )
                 self._forget(request.operation_id)
             else:
                 request = self._safely(self._sending.plain, request) or request
         elif method == "ReattachExecute":
-            recorded = self._recorded.get(request.operation_id)
+            known = self._operations.as_known(request)
+            recorded, lesson = self._recorded.get(request.operation_id), self._lessons.get(request.operation_id)
             if recorded is not None:
-                return _Recorded(continuation, details, request, self, recorded)
+                return _Recorded(continuation, details, request, self, recorded, known)
+            if lesson is not None:
+                return _Attended(continuation(details, request), self, request.operation_id, lesson)
+            return continuation(details, known)
         return continuation(details, request)
 
     def _noticed(self, request: Any, send: Callable[[Any], Any]) -> Query | None:
@@ -118,7 +129,7 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
             refusal = query.keyed.root.refusal
             part.outcome = "uncacheable" if refusal else "computed"
             part.explain = lambda: refusal or "no result is known under its key"
-            self._safely(self._look_up, query, report, Server(self._client, request, send))
+            self._safely(self._look_up, query, report, Server(self._client, request, send, query.engine.manner))
             explain.tell_watchers(query)
             report.add(part)
             if refusal and not query.known:
@@ -126,12 +137,14 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
                 return None
         if _is_reattachable(request):  # its answer may come in several streams
             with self._lock:
-                self._recorded[request.operation_id] = query
+                before, self._recorded[request.operation_id] = self._recorded.get(request.operation_id), query
+            if before is not None:  # the server has never heard of it, and is told once more
+                before.release()
         return query
 
-    def _lesson(self, plan: Any) -> Lesson | None:
-        """What the server is taught by a plan, if it is taught anything."""
-        readable = True
+    def _told(self, request: Any) -> tuple[Lesson, Any] | None:
+        """What the server is taught by a request, and the request as it is sent; None if it is taught nothing."""
+        plan, readable = request.plan, True
         try:
             plan = opened(self._client, plan)
         except NectarError:
@@ -139,15 +152,29 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
             _log.debug("a plan cannot be read: it may mean anything", exc_info=True)
         if not readable or plan_may_reset(plan):  # while it runs, which is not seen
             connection_of(self._client).forget_settings(always=True)
-        return self._taught.notice(plan, self._look())
+        lesson = self._taught.notice(plan, self._look())
+        if lesson is None:
+            return None
+        sent = self._sending.taught(request, lesson.states)
+        if _is_reattachable(request):
+            with self._lock:
+                self._lessons[request.operation_id] = lesson
+        return lesson, sent
 
     def _look(self) -> Look | None:
         """What tells how definitions are as everything is now; None while Nectar is off."""
         session = current() if enabled else None
-        return None if session is None else partial(defined, session, self._client)
+        return None if session is None else partial(self._defined, session)
 
-    def attended(self, lesson: Lesson, *, agreed: bool) -> None:
+    def _defined(self, session: Session, steps: Sequence[Step], scope: Scope, now: Scope) -> Keyed:
+        found = defined(session, self._client, steps, scope, now)
+        self._sending.expect_unchanged(found.states)
+        return found
+
+    def attended(self, operation: str, lesson: Lesson, *, agreed: bool) -> None:
         """The server has answered to something that it was told."""
+        with self._lock:
+            self._lessons.pop(operation, None)
         self._safely(self._taught.learned if agreed else self._taught.rejected, lesson)
 
     def inherit(self, other: Interceptor) -> None:
@@ -156,7 +183,7 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
 
     def _over_parts(self, query: Query, request: Any) -> Any:
         """The request over known parts. The program's own stays as it is: its client may send it again."""
-        return with_relation(self._client, request, query.plan)
+        return self._operations.anew(with_relation(self._client, request, query.plan))
 
     def _look_up(self, query: Query, report: RunReport, server: Server) -> None:
         """What is known of a query is at hand: the whole of it, or parts that stand in its plan."""
@@ -201,43 +228,65 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
 
     def ended(self, operation: str, query: Query) -> None:
         """The only stream of an answer has ended; to those who cannot ask for another the server does not say so."""
+        self._operations.forget(operation)
         if not query.recording.complete:
             query.recording.complete = True
             self._safely(self._completed, operation, query)
 
     def _completed(self, operation: str, query: Query) -> None:
         self._forget(operation)
+        if query.part.outcome == "failed":  # for a moment, and the client has asked for the rest
+            query.part.outcome = "computed"
         query.session.totals.count(query.part)
         note_cost(query)
         query.keep()
 
-    def give_up(self, query: Query, reason: str) -> None:
-        """The server did not take known parts; the query runs without them."""
+    def give_up(self, operation: str, query: Query, reason: str) -> None:
+        """The server did not take known parts; the query runs without them, under the name that the program gave it."""
+        self._operations.forget(operation)
         self._safely(give_up, query, reason)
 
-    def failed(self, operation: str, query: Query) -> None:
-        """The server answered with an error, which is the program's; nothing is kept."""
+    def failed(self, operation: str, query: Query, *, for_good: bool) -> None:
+        """The server answered with an error, which is the program's; nothing is kept.
+
+        for_good: nobody will ask for the rest. Otherwise the program's client may, or gives its operation up.
+        """
         if not query.keyed.root.refusal:
             query.part.outcome = "failed"
-        self._safely(query.release)
-        self._forget(operation)
+        if for_good:
+            self._safely(query.release)
+            self._forget(operation)
+            self._operations.forget(operation)
 
-    def _forget(self, operation: str) -> None:
+    def _forget(self, operation: str) -> Query | None:
         with self._lock:
-            self._recorded.pop(operation, None)
+            return self._recorded.pop(operation, None)
+
+    def _given_up(self, operation: str) -> None:
+        """The program's client does not ask for any more of an operation."""
+        query = self._forget(operation)
+        if query is not None:
+            query.release()
+        with self._lock:
+            self._lessons.pop(operation, None)
+        self._operations.forget(operation)
 
     # calls that are answered by one message
 
     def intercept_unary_unary(self, continuation: Any, details: Any, request: Any) -> Any:
         """The answer to a call; the server is not told to release what it has never computed."""
         if _name_of(details) == "ReleaseExecute":
+            known = self._operations.as_known(request)
             if request.HasField("release_all"):
-                self._forget(request.operation_id)
+                self._safely(self._given_up, request.operation_id)
             if request.operation_id in self._answered:
                 if request.HasField("release_all"):
                     with self._lock:
                         self._answered.discard(request.operation_id)
                 return _Released(request, connection_of(self._client).session)
+            request = known
+        elif _name_of(details) == "Interrupt":
+            request = self._operations.as_known(request)
         elif _name_of(details) == "AnalyzePlan":
             self._safely(self._note_persisted, request)
             request = self._safely(self._sending.analysed, request, self._states_of) or request
@@ -288,14 +337,15 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
 
 
 class _Recorded:
-    """The stream of a call, recorded as it is read. without: the request without known parts, should it fail."""
+    """The stream of a call, recorded as it is read. sent: the request as it is sent; without: should that fail."""
 
     def __init__(
-        self, continuation: Any, details: Any, request: Any, interceptor: Interceptor, query: Query, without: Any = None
-    ) -> None:
+        self, continuation: Any, details: Any, request: Any, interceptor: Interceptor, query: Query, sent: Any,
+        without: Any = None,
+    ) -> None:  # fmt: skip
         self._interceptor, self._operation, self._query = interceptor, request.operation_id, query
         self._is_the_only_one = isinstance(request, base_pb2.ExecutePlanRequest) and not _is_reattachable(request)
-        self._call = continuation(details, request)
+        self._call = continuation(details, sent)
         self._as_given = None if without is None else lambda: continuation(details, without)
         self._ahead: deque[Any] = deque()
 
@@ -316,7 +366,7 @@ class _Recorded:
         except grpc.RpcError as error:
             if as_given is None or _is_not_about_the_plan(error):
                 raise
-            self._interceptor.give_up(self._query, str(error.details()))
+            self._interceptor.give_up(self._operation, self._query, str(error.details()))
             self._ahead.clear()
             self._call = as_given()
         return self._ahead.popleft() if self._ahead else next(self._call)
@@ -329,9 +379,12 @@ class _Recorded:
             if self._is_the_only_one:
                 self._interceptor.ended(self._operation, self._query)
             raise
-        except BaseException:
-            self._interceptor.failed(self._operation, self._query)
+        except BaseException as error:
+            may_go_on = not self._is_the_only_one and is_passing(error)
+            self._interceptor.failed(self._operation, self._query, for_good=not may_go_on)
             raise
+        if response.operation_id != self._operation:
+            response.operation_id = self._operation
         self._interceptor.take(self._operation, self._query, response, time.perf_counter() - begun)
         return response
 
@@ -339,8 +392,8 @@ class _Recorded:
 class _Attended:
     """The stream of a call that tells the server something; what it says to it is heard as it is read."""
 
-    def __init__(self, call: Any, interceptor: Interceptor, lesson: Lesson) -> None:
-        self._call, self._interceptor, self._lesson = call, interceptor, lesson
+    def __init__(self, call: Any, interceptor: Interceptor, operation: str, lesson: Lesson) -> None:
+        self._call, self._interceptor, self._operation, self._lesson = call, interceptor, operation, lesson
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._call, name)
@@ -353,10 +406,10 @@ class _Attended:
             response = next(self._call)
         except grpc.RpcError as error:
             if error.code() not in _UNDECIDED:
-                self._interceptor.attended(self._lesson, agreed=False)
+                self._interceptor.attended(self._operation, self._lesson, agreed=False)
             raise
         if response.HasField("result_complete"):
-            self._interceptor.attended(self._lesson, agreed=True)
+            self._interceptor.attended(self._operation, self._lesson, agreed=True)
         return response
 
 

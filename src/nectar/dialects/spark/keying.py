@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from pyspark.sql.connect.proto import relations_pb2
 
+from nectar.dialects.spark.constants import Facts
 from nectar.dialects.spark.elsewhere import Elsewhere
 from nectar.dialects.spark.fresh import as_sent, state_of
 from nectar.dialects.spark.function_names import why_unknown
@@ -35,6 +36,7 @@ from nectar.store.inputs.identify import Identity, Inputs
 # Two runs within a period may give something else: parts of one program must not see both.
 _AS_IT_COMES: Final = Order(scrambles=True, arbitrary=True)
 _UNSEEN: Final = "its files were not looked at, since another part is refused"
+_UNTOLD: Final = "a text that names files by their path cannot tell the server that they have changed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,8 @@ class Keyed:
     states: of files, by read, for a server that remembers (`fresh.py`). steps: the relations of the plan, inputs first.
     node_of, contents: for each of them the number of its node, and what its keys say that it does. reads: those that
     read files, with the identities of the files. own: what each node adds to those below it. frame: the engine and the
-    settings that all keys stand for. declared: sources that are good for a while.
+    settings that all keys stand for. declared: sources that are good for a while. facts: what the views that it
+    reads say of their columns.
     """
 
     program: Program
@@ -69,6 +72,7 @@ class Keyed:
     reads: Mapping[int, tuple[Source, tuple[Identity, ...]]] = field(default_factory=dict)
     frame: bytes = b""
     declared: tuple[str, ...] = ()
+    facts: tuple[Facts, ...] = ()
 
     @property
     def root(self) -> Node:
@@ -115,7 +119,7 @@ class Keyed:
         """Nodes whose rows, copied, could take their place wherever they stand in the plan."""
         orders = [self.program.nodes[number].order for number in self.node_of]
         reasons = zip(why_not_apart(self.steps, orders), self.node_of, strict=True)
-        return frozenset(range(len(self.program.nodes))) - {number for reason, number in reasons if reason}
+        return frozenset(self.node_of) - {number for reason, number in reasons if reason}
 
     def what_changed(self, inputs: Inputs) -> list[str]:
         """What is no longer as it was when the keys were made, a sentence each."""
@@ -140,11 +144,12 @@ def keyed(
 
 def keyed_steps(
     steps: Sequence[Step], circumstances: bytes, inputs: Inputs, scope: Scope, elsewhere: Elsewhere | None = None,
-    validity: Validity | None = None,
+    validity: Validity | None = None, now: Scope | None = None,
 ) -> Keyed:  # fmt: skip
-    """The program of a plan that has been read."""
+    """The program of a plan that has been read. now: what names mean to the session, if scope is only a part of it."""
     try:
-        return _Keying(steps, circumstances, inputs, scope, elsewhere, validity, {}).run()
+        views = _Views(scope if now is None else now)
+        return _Keying(steps, circumstances, inputs, scope, elsewhere, validity, views).run()
     except RecursionError as error:
         raise UserError("its views are nested too deeply") from error
 
@@ -167,14 +172,23 @@ def key_of_read(frame: bytes, source: Source, names: Sequence[bytes]) -> bytes:
     return digest_of(frame + joined("key", source.content, source.layout, *names))
 
 
+@dataclass(slots=True)
+class _Views:
+    """Views that were read so far, by their ids, since one may be read in many places. now: what names mean by now."""
+
+    now: Scope
+    keyed: dict[int, Keyed] = field(default_factory=dict)
+    facts: dict[int, Facts] = field(default_factory=dict)
+
+
 class _Keying:
     def __init__(
         self, steps: Sequence[Step], circumstances: bytes, inputs: Inputs, scope: Scope, elsewhere: Elsewhere | None,
-        validity: Validity | None, views: dict[int, Keyed],
+        validity: Validity | None, views: _Views,
     ) -> None:  # fmt: skip
         self._steps, self._frame, self._inputs, self._scope = steps, circumstances, inputs, scope
         self._elsewhere, self._validity = elsewhere, validity
-        self._views = views  # by the id of the view: one may be read in many places
+        self._views = views
         self._states: dict[bytes, bytes] = {}
         self._nodes: list[Node] = []
         self._node_of: list[int] = []
@@ -205,7 +219,7 @@ class _Keying:
             Program(tuple(self._nodes)), tuple(sources.values()), tuple(identities.values()), tuple(self._functions),
             self._states, tuple(self._steps), tuple(self._node_of), self._own, barred or self._names_refused,
             tuple(self._contents),
-            self._reads, self._frame, tuple(self._declared),
+            self._reads, self._frame, tuple(self._declared), tuple(self._views.facts.values()),
         )  # fmt: skip
 
     def _added(self, node: Node) -> int:
@@ -213,6 +227,14 @@ class _Keying:
         known = self._by_key.get(node.keys)
         if known is not None and len(self._node_of) + 1 < len(self._steps):
             return known
+        return self._appended(node)
+
+    def _beside(self, node: Node) -> int:
+        """The number of a node that is no step, but behind a name; the same computation behind others is this one."""
+        known = self._by_key.get(node.keys)
+        return self._appended(node) if known is None else known
+
+    def _appended(self, node: Node) -> int:
         self._nodes.append(node)
         self._by_key[node.keys] = len(self._nodes) - 1
         return len(self._nodes) - 1
@@ -233,13 +255,20 @@ class _Keying:
         self._contents.append(content)
         program = digest_of(self._frame + joined("program", content, *(node.program for node in nodes)))
         best, last = (key_of_step(self._frame, content, [node.keys[which] for node in nodes]) for which in (0, -1))
-        order = self._order(step, below, named) if step.names or step.sql else RELATIONS.get(step.kind, ROW_WISE)
+        order = self._order(step, below, named)
         order = replace(order, arbitrary=True) if step.windows or step.layout else order
         text = f"{step.kind} of {', '.join('.'.join(name) for name in step.names)}" if step.names else step.kind
+        # What is behind names is part of the program: two texts may read what each run gives differently.
+        below += tuple(map(self._beside, named))
         return Node(text, below, program, tuple(dict.fromkeys((best, last))), order, refusal, step.breaks)
 
     def _order(self, step: Step, below: Sequence[int], named: Sequence[Node]) -> Order:
-        """Of a text, or a relation by name: that of a sort, unless neither it nor what it reads has an order."""
+        """What a relation has to do with the order of rows.
+
+        A text: what a sort has, unless neither it nor what it reads has an order.
+        """
+        if not step.sql:
+            return named[0].order if named else RELATIONS.get(step.kind, ROW_WISE)
         ordered = _ordered(self._nodes)
         read = [*(ordered[number] for number in below), *(not node.order.scrambles for node in named)]
         return UNSORTED if read and not any(read) and not step.sorts else RELATIONS["sql"]
@@ -251,8 +280,6 @@ class _Keying:
         """Why nobody knows what the functions and names of a step mean to the engine."""
         if self._scope.unknown:
             return self._scope.unknown
-        if self._scope.foreign and (step.names or step.sql) and not _is_declared_table(step):
-            return self._scope.foreign
         unknown = sorted(step.unknown - self._scope.functions.keys())
         if unknown:
             return why_unknown(unknown[0])
@@ -284,13 +311,10 @@ class _Keying:
         if not look:
             return _refused("named", _UNSEEN)
         view = self._scope.view(name)
-        is_path = len(name) == 2 and name[0].lower() in FORMATS  # as in parquet.`clicks/`
-        if self._scope.foreign and (view is not None or is_path):
-            return _refused("named", self._scope.foreign)
         if view is not None:
             return self._viewed(".".join(name), view)
-        if is_path:
-            return self._read(_read_of(*name), period)
+        if len(name) == 2 and name[0].lower() in FORMATS:  # a path, as in parquet.`clicks/`
+            return _refused("named", _UNTOLD) if self._elsewhere is not None else self._read(_read_of(*name), period)
         if period is not None and self._validity is not None:
             return self._good_for(period, ".".join(name), partial(self._validity.of_table, name))
         return _refused("named", f"the table or view {'.'.join(name)} is not one that this session was seen to make")
@@ -301,24 +325,51 @@ class _Keying:
             return _refused("view", f"the view {name} is not reused: {view.refusal}")
         if view.folder != os.getcwd():
             return _refused("view", f"the working folder is another one than when the view {name} was made")
-        found = self._views.get(id(view))
+        found = self._views.keyed.get(id(view))
         if found is None:
-            found = self._views[id(view)] = _Keying(
+            found = self._views.keyed[id(view)] = _Keying(
                 view.steps, self._frame, self._inputs, view.scope, self._elsewhere, self._validity, self._views
             ).run()
+            self._views.facts[id(view)] = view.facts
         self._sources += found.sources
         self._identities += found.identities
         self._functions += found.functions
         self._declared += found.declared
         root = found.root
-        refusal = f"the view {name} is not reused: {root.refusal}" if root.refusal else ""
+        why_not = root.refusal or self._why_not_as_made(view, found)
+        refusal = f"the view {name} is not reused: {why_not}" if why_not else ""
         if not all(map(is_still, found.functions)):
             refusal = f"a function of the view {name} changed after it was made"
-        frozen = b"" if root.keys[-1] == view.made else view.made
+        # A file that is young when the view is made has one name then, and that is the first of two later.
+        frozen = b"" if view.made in root.keys else view.made
         keys = tuple(digest_of(joined("view", view.content, frozen, key)) for key in root.keys)
         program = digest_of(joined("view", view.content, root.program))
-        order = RELATIONS["sql"] if _ordered(found.program.nodes)[-1] else UNSORTED
-        return Node("view", (), program, keys, order, refusal)
+        ordered = _ordered(found.program.nodes)[-1]
+        below = self._inlined(found.program)
+        return Node("view", (below,), program, keys, Order(scrambles=not ordered, carries=ordered), refusal)
+
+    def _inlined(self, program: Program) -> int:
+        """The number of the last node of a program whose nodes are nodes of this one now."""
+        numbers: list[int] = []
+        for node in program.nodes:
+            numbers.append(self._beside(replace(node, inputs=tuple(numbers[each] for each in node.inputs))))
+        return numbers[-1]
+
+    def _why_not_as_made(self, view: View, found: Keyed) -> str:
+        """Why a server that remembers may show something else than the view as it was made; empty if it does not.
+
+        It keeps the files that a view had then, unless it was told to look again, or has rows of them in memory. A text
+        it reads anew, with what names mean now.
+        """
+        if self._elsewhere is None:
+            return ""
+        if found.states != view.states:
+            return "its files have changed since it was made, and the server may show either"
+        if view.by_text and any(step.inputs or step.read is not None for step in view.steps):
+            return _UNTOLD
+        if view.by_text and not view.means_the_same(self._views.now):
+            return "a name in its definition means something else since it was made"
+        return ""
 
     def _read_step(self, step: Step, *, look: bool) -> Node:
         self._contents.append(step.content)
@@ -378,10 +429,6 @@ class _Keying:
         program = digest_of(self._frame + joined("program", content))
         key = digest_of(self._frame + joined("key", content, self._validity.at(period)))
         return Node(f"source {text}", (), program, (key,), _AS_IT_COMES, is_input=True)
-
-
-def _is_declared_table(step: Step) -> bool:
-    return step.period is not None and step.kind == "read"
 
 
 def _ordered(nodes: Sequence[Node]) -> list[bool]:

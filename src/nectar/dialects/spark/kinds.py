@@ -57,6 +57,7 @@ RELATIONS: Final[dict[str, Order]] = {
     "group_map": _OPEN,
     "co_group_map": _OPEN,
     "map_partitions": _BY_PARTITION,
+    "common_inline_user_defined_table_function": _BY_PARTITION,
     "summary": _OPEN,
     "describe": _OPEN,
     "crosstab": _SCRAMBLED,
@@ -76,7 +77,6 @@ REFUSED_RELATIONS: Final[dict[str, str]] = {
     "relation_changes": "it reads the history of a table",
     "zip": "it puts rows of two frames side by side, which is not understood",
     "nearest_by_join": "a join by nearness is not understood",
-    "common_inline_user_defined_table_function": "it has a table function of the user, which is not read",
     "common_inline_user_defined_data_source": "it reads a data source of the user",
     "unresolved_table_valued_function": "it has a table-valued function, which is not read",
     "catalog": "it asks or changes the catalog of the server",
@@ -90,7 +90,9 @@ BREAKERS: Final = frozenset({
     "aggregate", "deduplicate", "join", "as_of_join", "group_map", "co_group_map", "set_op", "summary", "describe",
     "crosstab", "freq_items",
 })  # fmt: skip
-SEES_LAYOUT: Final = frozenset({"map_partitions"})  # how its input is cut shows in what it gives
+SEES_LAYOUT: Final = frozenset(
+    {"map_partitions", "common_inline_user_defined_table_function"}
+)  # how its input is cut shows in what it gives
 # Kinds of Python functions that are handed one piece of a partition after the other, and may remember the last.
 ITERATING: Final = frozenset({204, 205, 207, 251})
 PRINTING: Final = frozenset({"show_string", "html_string"})

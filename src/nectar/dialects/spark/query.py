@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.connect.proto import relations_pb2
@@ -23,6 +23,7 @@ from nectar.dialects.spark.connections import Connection, connection_of
 from nectar.dialects.spark.constants import why_refused_constants
 from nectar.dialects.spark.derived import results_in
 from nectar.dialects.spark.elsewhere import Elsewhere
+from nectar.dialects.spark.fresh import put_states
 from nectar.dialects.spark.keying import Keyed, about, keyed, keyed_steps
 from nectar.dialects.spark.recipe import recorded
 from nectar.dialects.spark.relations import Step
@@ -42,8 +43,6 @@ from nectar.report.site import call_site
 from nectar.rewrite.choose import Choice
 from nectar.session import Session
 from nectar.store.inputs.identify import Identity
-
-_FOREIGN: Final = "SQL text, views and tables are followed on embedded Sail only"
 
 
 @dataclass(slots=True)
@@ -213,9 +212,11 @@ def query_of(session: Session, client: Any, root: Any, scope: Scope, part: Part)
     part.name = about(found, found.program.root)
     if elsewhere is not None and found.root.refusal in elsewhere.unseen:
         raise EnvironmentFailure(found.root.refusal)
-    refusal = found.root.refusal or _why_not_elsewhere(root, found, engine.elsewhere)
-    if refusal and (found.barred or elsewhere is not None):
+    doubt = _why_not_elsewhere(root, found, engine.elsewhere)
+    refusal = found.root.refusal or doubt
+    if refusal and (found.barred or doubt or not engine.shares_files):
         raise UserError(refusal)
+    put_states(plan, found.states)
     query = Query(session, catalog, engine, found, plan, part, began, scope)
     query.given, query.settings, query.site, query.folder = root, settings, call_site(), working_folder()
     query.recording.why_not = refusal
@@ -223,22 +224,23 @@ def query_of(session: Session, client: Any, root: Any, scope: Scope, part: Part)
     return query
 
 
-def defined(session: Session, client: Any, steps: Sequence[Step], scope: Scope) -> Keyed:
-    """The program of a definition as everything is now. Raises NectarError if the engine is not known."""
+def defined(session: Session, client: Any, steps: Sequence[Step], scope: Scope, now: Scope) -> Keyed:
+    """The program of a definition as everything is now. Raises NectarError if the engine is not known.
+
+    scope: what the names in it mean. now: what names mean to the session.
+    """
     engine = engine_of(client)
     if isinstance(engine, str):
         raise UserError(engine)
     circumstances, elsewhere = circumstances_of(client, engine), _elsewhere(session, engine)
     validity = _validity(client, engine, session.clock.now())
-    return keyed_steps(steps, circumstances, session.inputs, _followed(scope, engine), elsewhere, validity)
+    followed, now = _followed(scope, engine), _followed(now, engine)
+    return keyed_steps(steps, circumstances, session.inputs, followed, elsewhere, validity, now)
 
 
 def _followed(scope: Scope, engine: Engine) -> Scope:
-    """The scope as far as an engine can be followed: others freeze files in views, and share names between sessions."""
-    if engine.description[0] != "sail":
-        return replace(scope, foreign=_FOREIGN)
-    # Tables of another catalog are changed by others too.
-    return scope.without_tables() if _has_outer_catalog(engine) else scope
+    """The scope as far as an engine can be followed: tables of a catalog that others see are changed by others too."""
+    return scope.without_tables() if _has_outer_catalog(engine) or not engine.is_embedded else scope
 
 
 def _has_outer_catalog(engine: Engine) -> bool:
@@ -257,11 +259,9 @@ def _elsewhere(session: Session, engine: Engine) -> Elsewhere | None:
 
 
 def _why_not_elsewhere(root: Any, found: Keyed, connection: Connection | None) -> str:
-    """Why a plan is not reused on a server that remembers files, and computes constants first."""
+    """Why a plan is not reused on a server that remembers, and computes constants first."""
     if connection is None:
         return ""
-    if len(found.sources) != len(found.reads):
-        return "it reads files through a view or a text, and the server may have looked at them long ago"
     if found.declared and connection.has_cached(root):
         return "the server has cached a part of it, which may be older than the time that its sources are valid for"
-    return why_refused_constants(root)
+    return why_refused_constants(root, found.facts)

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from nectar.errors import InputFailure, UserError
@@ -33,11 +32,15 @@ _MAGIC: Final = re.compile(r"[*?\[{\\]")
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Files below a path. root: where it was looked. shown: what of the path the engine may show or use. files: all."""
+    """Files below a path. root: where it was looked. shown: what of the path the engine may show or use. files: all.
+
+    folders: those in which files may come and go.
+    """
 
     root: str
     shown: str
     files: tuple[str, ...]
+    folders: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -129,17 +132,24 @@ def _shown(path: str) -> str:
 
 def _listing_of(root: str, shown: str) -> Listing:
     if os.path.isdir(root):
-        return Listing(root, shown, tuple(sorted(_below(root))))
+        files, folders = _below(root)
+        return Listing(root, shown, tuple(sorted(files)), tuple(sorted(folders)))
     if os.path.isfile(root):
         return Listing(root, shown, (root,))
     raise failures.missing(root)
 
 
-def _below(root: str) -> Iterable[str]:
-    """All files below a folder, links followed; a folder within itself is a failure, as it is for engines."""
+def _below(root: str) -> tuple[list[str], list[str]]:
+    """All files below a folder, and all folders, itself included; links are followed.
+
+    A folder within itself is a failure, as it is for engines.
+    """
+    files: list[str] = []
+    seen: list[str] = []
     folders = [(root, frozenset({os.path.realpath(root)}))]
     while folders:
         folder, above = folders.pop()
+        seen.append(folder)
         with failures.telling(folder), os.scandir(folder) as entries:
             for entry in list(entries):
                 if entry.is_dir():
@@ -148,4 +158,5 @@ def _below(root: str) -> Iterable[str]:
                         raise InputFailure(f"{entry.path} leads back to a folder it lies in: remove the link")
                     folders.append((entry.path, above | {place}))
                 else:
-                    yield entry.path
+                    files.append(entry.path)
+    return files, seen

@@ -65,7 +65,7 @@ class Step:
     read: Any = None
     refusals: tuple[str, ...] = ()
     calls: frozenset[str] = frozenset()
-    functions: tuple[Pickled, ...] = ()
+    functions: tuple[Pickled, ...] = field(default=(), compare=False)  # the content says what they compute
     unknown: frozenset[str] = frozenset()
     names: tuple[Name, ...] = ()
     sql: bool = False
@@ -200,7 +200,9 @@ class _Reader:
             "spark.connect.Expression": self._add_expression,
             "spark.connect.Expression.Alias": self._add_alias,
             "spark.connect.PythonUDF": self._add_python,
+            "spark.connect.PythonUDTF": self._add_python,
             "spark.connect.CommonInlineUserDefinedFunction": self._add_user_function,
+            "spark.connect.CommonInlineUserDefinedTableFunction": self._add_user_function,
             "spark.connect.Expression.UnresolvedNamedLambdaVariable": self._add_variable,
             "spark.connect.Read": self._add_read,
             "spark.connect.SQL": self._add_sql,
@@ -349,9 +351,10 @@ class _Reader:
             self._found.unknown |= read.unknown
 
     def _add_user_function(self, message: Any) -> None:
-        if not message.deterministic:
+        of_table = message.WhichOneof("function") == "python_udtf"  # unless somebody says otherwise, it is declared so
+        if not message.deterministic and not of_table:
             self._refuse(f"{message.function_name} is declared to be nondeterministic")
-        if message.WhichOneof("function") != "python_udf":
+        if message.WhichOneof("function") not in ("python_udf", "python_udtf"):
             self._refuse(f"{message.function_name} is no function of Python")
         self._add_fields(message)
 

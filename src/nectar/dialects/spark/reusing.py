@@ -16,6 +16,7 @@ import grpc
 
 from nectar.catalog.handover import Handover
 from nectar.catalog.service import Kept, NotKept
+from nectar.dialects.spark.connections import is_passing
 from nectar.dialects.spark.kinds import PRINTING
 from nectar.dialects.spark.persisted import is_asked_for
 from nectar.dialects.spark.query import Query
@@ -34,7 +35,7 @@ _EXPECTED: Final = 64 << 20  # bytes, at most, for which room is made before an 
 _LARGER: Final = 4  # times what it is read from
 _LONGER: Final = 2  # times a query that has it in it: so long may a part take by itself
 _UNSEEN: Final = 15.0  # seconds that such a query is thought to take, if this process has seen none
-LEAST_SECONDS: Final = 0.05  # what takes less is not worth a file and a plan of its own
+LEAST_PLANS = 5  # what takes less than so many plans is not worth a file and a plan of its own
 _REMEMBERED: Final = 4096
 
 _cheap: Final[OrderedDict[bytes, float]] = OrderedDict()  # keys of parts that are not worth keeping
@@ -78,7 +79,7 @@ def looked_at(query: Query) -> Choice:
 
 def _parts(query: Query) -> list[int]:
     """Nodes that may be looked up besides the root. Files are read where they lie, unless somebody wants a copy."""
-    if not query.engine.is_embedded:
+    if not query.engine.shares_files or query.keyed.root.key in _failed:
         return []
     program = query.keyed.program
     if query.scope.instead:  # what is called as a function of the engine may see how rows are cut
@@ -100,7 +101,12 @@ def _may_be_read(query: Query, number: int, entry: Entry) -> bool:
 
 def _is_worth_reading(query: Query, number: int, entry: Entry) -> bool:
     """Whether it is faster to read a part than to compute it, as far as one can tell; or somebody said so."""
-    return entry.seconds >= LEAST_SECONDS or is_asked_for(query.keyed.program.nodes[number].program)
+    return entry.seconds >= _least(query) or is_asked_for(query.keyed.program.nodes[number].program)
+
+
+def _least(query: Query) -> float:
+    """What a part has to take in seconds to be worth a plan of its own."""
+    return LEAST_PLANS * query.engine.manner.plan_seconds
 
 
 def _is_opened(query: Query, number: int, entry: Entry) -> bool:
@@ -119,7 +125,7 @@ def _is_opened(query: Query, number: int, entry: Entry) -> bool:
                 table = opened.to_arrow()
                 query.answer = table if is_whole(table) else None
                 return query.answer is not None
-            relation = relation_of(opened, reads_arrow=query.engine.is_embedded)
+            relation = relation_of(opened, manner=query.engine.manner)
     except NectarError as failure:
         _log.info("%s is computed again: %s", entry.about, failure)
         return False
@@ -132,9 +138,6 @@ def _is_opened(query: Query, number: int, entry: Entry) -> bool:
 
 def put_in(query: Query, client: Any) -> bool:
     """Known parts stand in the plan, and so do those that were worth computing by themselves; whether there are any."""
-    if query.keyed.root.key in _failed:
-        query.forget_known()
-        return False
     for number in sorted(query.choice.hits):
         _replace(query, number)
     for number in _to_be_kept(query):
@@ -143,7 +146,7 @@ def put_in(query: Query, client: Any) -> bool:
         try:
             schema_by_engine(client, _shown(query.plan))  # what the engine finds wrong with a plan it finds here
         except grpc.RpcError as error:
-            give_up(query, str(error.details()))
+            give_up(query, str(error.details()), for_good=not is_passing(error))
     return bool(query.known)
 
 
@@ -153,10 +156,14 @@ def _shown(plan: Any) -> Any:
     return getattr(plan, kind).input if kind in PRINTING else plan
 
 
-def give_up(query: Query, reason: str) -> None:
-    """The engine does not take the plan over known parts: the query runs as it was given, now and when asked again."""
+def give_up(query: Query, reason: str, *, for_good: bool = True) -> None:
+    """The engine does not take the plan over known parts: the query runs as it was given.
+
+    for_good: also when it is asked for again.
+    """
     _log.info("%s runs without what is known of it: %s", query.part.name, reason)
-    _remember(_failed, query.keyed.root.key)
+    if for_good:
+        _remember(_failed, query.keyed.root.key)
     query.forget_known()
 
 
@@ -200,7 +207,8 @@ def _compute(query: Query, client: Any, number: int) -> None:
         with place:
             kept = _written(query, client, number, place)
     except (grpc.RpcError, NectarError) as error:
-        _remember(_cheap, node.key)  # it would fail again
+        if not is_passing(error):
+            _remember(_cheap, node.key)  # it would fail again
         kept = NotKept(str(error))
     if isinstance(kept, NotKept):
         _log.info("%s is not kept: %s", node.text, kept.reason)
@@ -211,7 +219,8 @@ def _compute(query: Query, client: Any, number: int) -> None:
 def _written(query: Query, client: Any, number: int, place: Handover) -> Kept | NotKept:
     """A part that the engine has written is kept, if it comes back as it was, is worth it, and nothing changed."""
     node = query.keyed.program.nodes[number]
-    seconds = write(client, query.keyed.steps_of(number)[0].message, place, _limits(query, number))
+    relation = query.keyed.steps_of(number)[0].message
+    seconds = write(client, relation, place, _limits(query, number), query.engine.manner)
     why_not = seconds if isinstance(seconds, str) else _why_not_worth(query, number, seconds, place.path)
     if isinstance(seconds, str) or why_not:
         _remember(_cheap, node.key)
@@ -237,7 +246,7 @@ def _why_not_worth(query: Query, number: int, seconds: float, folder: str) -> st
     """Why what the engine has written is not worth its bytes; empty if it is, or if somebody wants it kept."""
     if is_asked_for(query.keyed.program.nodes[number].program):
         return ""
-    if seconds < LEAST_SECONDS:
+    if seconds < _least(query):
         return "it took too little time to be worth a file"
     return query.catalog.worth_keeping(seconds, size_of(folder))
 
@@ -246,7 +255,7 @@ def note_cost(query: Query) -> None:
     """The query has run: what a part of it takes within such a query is no more than that."""
     for number in query.choice.computed:
         key = query.keyed.program.nodes[number].key
-        if query.part.seconds < LEAST_SECONDS:
+        if query.part.seconds < _least(query):
             _remember(_cheap, key)
         _remember(_took, key, max(query.part.seconds, _took.get(key, 0.0)))
 

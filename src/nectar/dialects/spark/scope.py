@@ -6,10 +6,11 @@ made. Law: a name that is not in a scope means something nobody has seen, and is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from nectar.dialects.spark.constants import Facts
 from nectar.dialects.spark.function_names import KNOWN
 from nectar.dialects.spark.functions import Pickled
 from nectar.dialects.spark.relations import Step
@@ -24,8 +25,10 @@ class View:
 
     made: its last key as everything was when it was made, which an engine may have frozen. content: what the
     definition says besides. folder: where the program was then, which relative paths may refer to. spelling: the name
-    as it was written then. refusal: why nothing that reads it is reused. command: what made it, for those who have to
-    make it again; None if that would do more, or is too large to be remembered.
+    as it was written then. by_text: it is defined by a text, which engines may read anew whenever it is read. states:
+    what its files held when it was made, for an engine that remembers. facts: what it says of its columns, for an
+    engine that computes constants first. refusal: why nothing that reads it is reused. command: what made it, for those
+    who have to make it again; None if that would do more, or is too large to be remembered.
     """
 
     steps: tuple[Step, ...] = ()
@@ -35,8 +38,15 @@ class View:
     folder: str = ""
     spelling: Name = ()
     is_temporary: bool = True
+    by_text: bool = False
+    states: Mapping[bytes, bytes] = field(default_factory=dict)
+    facts: Facts = field(default_factory=lambda: Facts())
     refusal: str = ""
     command: Any = field(default=None, compare=False, repr=False)
+
+    def means_the_same(self, now: Scope) -> bool:
+        """Whether the names in its definition mean now what they meant when it was made."""
+        return needed_by(self.steps, now) == self.scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +57,7 @@ class Registered:
     """
 
     content: bytes = b""
-    functions: tuple[Pickled, ...] = ()
+    functions: tuple[Pickled, ...] = field(default=(), compare=False)
     refusal: str = ""
     command: Any = field(default=None, compare=False, repr=False)
 
@@ -56,14 +66,12 @@ class Registered:
 class Scope:
     """What names mean. unknown: why nobody knows which functions and sources there are; empty if it is known.
 
-    foreign: why names of relations, and texts, are not followed at this engine; empty if they are. sources: formats
-    that the server was taught, with the classes that read them.
+    sources: formats that the server was taught, with the classes that read them.
     """
 
     views: Mapping[Name, View] = field(default_factory=dict)
     functions: Mapping[str, Registered] = field(default_factory=dict)
     unknown: str = ""
-    foreign: str = ""
     sources: Mapping[str, Pickled] = field(default_factory=dict)
 
     @property
@@ -121,9 +129,15 @@ class Scope:
         called = frozenset(functions) | self.instead
         return Scope(
             {name: view for name, view in self.views.items() if name in plain},
-            {name: function for name, function in self.functions.items() if name in called}, self.unknown, self.foreign,
+            {name: function for name, function in self.functions.items() if name in called}, self.unknown,
             self.sources,
         )  # fmt: skip
+
+
+def needed_by(steps: Sequence[Step], scope: Scope) -> Scope:
+    """As much of a scope as a definition needs."""
+    names = (name for step in steps for name in step.names)
+    return scope.only(names, (call for step in steps for call in step.calls))
 
 
 def _plain(name: Name) -> Name:

@@ -48,6 +48,16 @@ class Sending:
             return with_relation(self._client, request, with_states(plan.root, states))
         return with_states(request, states)
 
+    def taught(self, request: Any, states: Mapping[bytes, bytes]) -> Any:
+        """A request that gives a name a meaning, as it is sent. states: what the files hold that it reads."""
+        known = {**self._frozen.states(), **states}
+        if not known:
+            return request
+        made = type(request)()
+        made.CopyFrom(request)
+        made.plan.CopyFrom(with_states(opened(self._client, request.plan), known))
+        return made
+
     def analysed(self, request: Any, states_of: Callable[[Any], Mapping[bytes, bytes]]) -> Any:
         """A request to cache a frame, or about one, as it is sent. states_of: what the files of a relation hold now."""
         kind = request.WhichOneof("analyze")

@@ -12,12 +12,21 @@ import importlib.metadata
 import os
 import sys
 import weakref
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
 
 from nectar.dialects.spark.connections import Connection, connection_of
+from nectar.dialects.spark.manners import SAIL, SPARK, Manner
+from nectar.dialects.spark.sight import is_at_home
 from nectar.errors import EnvironmentFailure
+
+_ALWAYS: Final = "spark.sql.session.timeZone"  # in force although nobody has set it, and not the same everywhere
+# Settings by which files may come back as something else than was written: times cut off, files left out.
+_ABOUT_FILES: Final = (
+    "spark.sql.parquet.", "spark.sql.legacy.parquet.", "spark.sql.files.ignore", "spark.hadoop.parquet.", "parquet.",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +35,30 @@ class Engine:
 
     elsewhere: the connection to a server that is none of this process. Such a server may answer from lists of files and
     caches that it made earlier, also for other sessions, and runs Python functions in an environment of its own.
+    settings: of the session at such a server, as they are now.
     """
 
     description: tuple[str, ...]
     elsewhere: Connection | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_embedded(self) -> bool:
-        """Whether it sees files as this process does, now, and writes them where this process reads."""
+        """Whether it is Sail in this process, which sees files as this process does, now."""
         return self.description[0] == "sail"
+
+    @property
+    def shares_files(self) -> bool:
+        """Whether it reads everything that this process writes, and writes where this process reads, as it is."""
+        if self.elsewhere is None:
+            return True
+        unusual = any(name.lower().startswith(_ABOUT_FILES) for name in self.settings)
+        return not unusual and is_at_home(self.elsewhere)
+
+    @property
+    def manner(self) -> Manner:
+        """How it takes rows that were computed before."""
+        return SAIL if self.is_embedded else SPARK
 
 
 _started: Final[weakref.WeakKeyDictionary[Any, tuple[int, tuple[str, ...]]]] = weakref.WeakKeyDictionary()
@@ -74,13 +98,13 @@ def _is_plain(builder: Any) -> bool:
 
 def _elsewhere(connection: Connection) -> Engine | str:
     try:
-        is_spark = connection.remembered("is Spark", lambda: "spark.app.id" in connection.settings())
+        settings = connection.settings(_ALWAYS)
         version = connection.version()
     except EnvironmentFailure as error:
         return str(error)
-    if not is_spark:
+    if "spark.app.id" not in settings:
         return f"the server at {connection.endpoint} is not Spark, and does not tell its own version"
-    return Engine(("spark", version), connection)
+    return Engine(("spark", version), connection, settings)
 
 
 def _embedded_at(endpoint: str) -> Engine | str | None:

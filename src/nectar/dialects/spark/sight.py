@@ -22,7 +22,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 from pyspark.sql.connect.proto import relations_pb2
 
-from nectar.dialects.spark.connections import Connection
+from nectar.dialects.spark.connections import Connection, Unreachable
 from nectar.dialects.spark.neighbours import is_near, is_neighbour
 from nectar.dialects.spark.reads import Listing, Source
 from nectar.errors import EnvironmentFailure
@@ -82,7 +82,10 @@ def _on_one_device(path: str, folder: str) -> bool:
 
 def is_at_home(connection: Connection) -> bool:
     """Whether the server is a process of this machine that sees the files of this one under all their names."""
-    return bool(connection.remembered("at home", lambda: _is_at_home(connection)))
+    try:
+        return bool(connection.remembered("at home", lambda: _is_at_home(connection)))
+    except Unreachable:  # it is asked again the next time
+        return False
 
 
 def _is_at_home(connection: Connection) -> bool:
@@ -92,6 +95,8 @@ def _is_at_home(connection: Connection) -> bool:
         with _written(tempfile.gettempdir()) as (path, _):
             # A path without a scheme may be one of another file system, if the server was set up so.
             found = connection.files(_read("text", path))
+    except Unreachable:
+        raise
     except (EnvironmentFailure, OSError):
         return False
     return [_plain(each) for each in found] == [path] and found[0].startswith("file:")
@@ -102,13 +107,20 @@ def _is_at_home(connection: Connection) -> bool:
 
 def _shared_folders(connection: Connection, home: Path) -> list[str]:
     folders = (tempfile.gettempdir(), str(home))
-    return [each for each in folders if connection.remembered(("shared", each), partial(_is_shared, connection, each))]
+    try:
+        return [
+            each for each in folders if connection.remembered(("shared", each), partial(_is_shared, connection, each))
+        ]
+    except Unreachable:  # it is asked again the next time
+        return []
 
 
 def _is_shared(connection: Connection, folder: str) -> bool:
     try:
         with _written(folder) as (path, content):
             found = connection.rows(_read("text", path))
+    except Unreachable:
+        raise
     except (EnvironmentFailure, OSError):
         return False
     return bool(found.num_columns) and found.column(0).to_pylist() == [content]

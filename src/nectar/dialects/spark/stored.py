@@ -16,7 +16,9 @@ from pyspark.sql.connect.proto import commands_pb2, expressions_pb2, relations_p
 from pyspark.sql.connect.types import proto_schema_to_pyspark_data_type
 from pyspark.sql.types import StructType
 
+from nectar.dialects.spark.manners import SAIL, Manner
 from nectar.dialects.spark.results import empty, is_whole, schema_of, without_schema
+from nectar.dialects.spark.values import never_null
 from nectar.quantities import show_size
 from nectar.store.read import Result
 
@@ -24,7 +26,6 @@ SCHEMA: Final = "spark.schema"  # the part of a result in Parquet files that hol
 AS_TOLD: Final = "spark.as-told"  # the part that says whether these files have to be read with that schema
 MOST_SENT: Final = 4 << 20  # bytes of rows that a plan holds: sending them takes a hundredth of a second for each
 _FEW: Final = 1 << 18  # bytes that are sent sooner than read from a file
-# Sail takes a column whose smallest value is its largest for a constant, and files do not count NaN among their values.
 _WITHOUT_STATISTICS: Final = {"statistics_enabled": "none"}
 _SENT: Final = frozenset({
     "boolean", "byte", "short", "integer", "long", "float", "double", "decimal", "string", "binary", "date",
@@ -32,39 +33,37 @@ _SENT: Final = frozenset({
 })  # fmt: skip
 
 
-def relation_of(result: Result, plan_id: int | None = None, *, reads_arrow: bool = True) -> Any | str:
-    """The relation that a result stands for, with the plan id of what it replaces; or why there is none.
-
-    reads_arrow: the engine reads Arrow files, as Sail does.
-    """
+def relation_of(result: Result, plan_id: int | None = None, manner: Manner = SAIL) -> Any | str:
+    """The relation that a result stands for, with the plan id of what it replaces; or why there is none."""
     if result.kind == "object":
         return "it is no table"
     if result.kind == "parquet":
         told = types_pb2.DataType.FromString(bytes(result.part(SCHEMA)))
-        return read_relation(result.table_paths, told, plan_id, as_told=bool(result.part(AS_TOLD)))
+        return read_relation(result.table_paths, told, plan_id, as_told=bool(result.part(AS_TOLD)), manner=manner)
     table = result.to_arrow()
-    if reads_arrow and table.nbytes > _FEW and result.table_paths:
+    if manner.reads_arrow and table.nbytes > _FEW and result.table_paths:
         relation = _arrow_relation(table, result.table_paths, plan_id)
         if not isinstance(relation, str):
             return relation
-    return local_relation(table, plan_id)
+    return local_relation(table, plan_id, manner)
 
 
-def local_relation(table: pa.Table, plan_id: int | None = None) -> Any | str:
+def local_relation(table: pa.Table, plan_id: int | None = None, manner: Manner = SAIL) -> Any | str:
     """A relation that holds the rows of a recorded result (`results.Recording.table`); or why there is none."""
-    why_not = _why_not(table)
+    why_not = why_not_sent(table)
     if why_not:
         return why_not
     if table.nbytes > MOST_SENT:
         return f"its {show_size(table.nbytes)} are too many to be sent with a plan"
-    # Without a schema of its own: what Sail is told of times in another zone is taken for those of the session.
     local = relations_pb2.LocalRelation(data=_stream(without_schema(table)))
+    if manner.takes_schemas:
+        local.schema = str(proto_schema_to_pyspark_data_type(schema_of(table)).json())
     return _with_plan_id(relations_pb2.Relation(local_relation=local), plan_id)
 
 
 def _arrow_relation(table: pa.Table, paths: Sequence[str], plan_id: int | None) -> Any | str:
     """A relation that reads the files of a recorded result where they lie; or why there is none."""
-    why_not = _why_not(table)
+    why_not = why_not_sent(table)
     if why_not:
         return why_not
     if len({name.casefold() for name in table.column_names}) < table.num_columns:
@@ -73,7 +72,7 @@ def _arrow_relation(table: pa.Table, paths: Sequence[str], plan_id: int | None) 
     return _with_plan_id(relations_pb2.Relation(read=relations_pb2.Read(data_source=source)), plan_id)
 
 
-def _why_not(table: pa.Table) -> str:
+def why_not_sent(table: pa.Table) -> str:
     """Why a table that passed the client is not handed back to the engine; empty if it can be."""
     if not is_whole(table):
         return "it is no result of Spark"
@@ -87,7 +86,9 @@ def files_relation(paths: Sequence[str]) -> Any:
     return relations_pb2.Relation(read=relations_pb2.Read(data_source=source))
 
 
-def read_relation(paths: Sequence[str], told: Any, plan_id: int | None = None, *, as_told: bool = True) -> Any:
+def read_relation(
+    paths: Sequence[str], told: Any, plan_id: int | None = None, *, as_told: bool = True, manner: Manner = SAIL
+) -> Any:
     """A relation that reads Parquet files whose columns were written by `writable`; told: the schema it has to have.
 
     as_told: files are read with that schema. What an engine wrote may be narrower than what it said: of what it has
@@ -96,7 +97,7 @@ def read_relation(paths: Sequence[str], told: Any, plan_id: int | None = None, *
     read = files_relation(paths)
     if as_told:
         read.read.data_source.schema = _schema_of_files(told)
-    columns = [_column(number, field) for number, field in enumerate(told.struct.fields)]
+    columns = [_column(number, field, manner) for number, field in enumerate(told.struct.fields)]
     made = relations_pb2.Relation(project=relations_pb2.Project(input=read, expressions=columns))
     return _with_plan_id(made, plan_id)
 
@@ -107,11 +108,12 @@ def writable(relation: Any, told: Any) -> Any:
     return relations_pb2.Relation(to_df=relations_pb2.ToDF(input=relation, column_names=names))
 
 
-def write_command(relation: Any, told: Any, path: str) -> Any:
+def write_command(relation: Any, told: Any, path: str, manner: Manner = SAIL) -> Any:
     """The command that has a relation written to Parquet files that `read_relation` reads."""
     write = commands_pb2.WriteOperation(
         input=writable(relation, told), source="parquet", path=path,
-        mode=commands_pb2.WriteOperation.SAVE_MODE_ERROR_IF_EXISTS, options=_WITHOUT_STATISTICS,
+        mode=commands_pb2.WriteOperation.SAVE_MODE_ERROR_IF_EXISTS,
+        options=_WITHOUT_STATISTICS if manner.misreads_statistics else {},
     )  # fmt: skip
     return commands_pb2.Command(write_operation=write)
 
@@ -128,12 +130,13 @@ def _name(number: int) -> str:
     return f"c{number}"
 
 
-def _column(number: int, field: Any) -> Any:
-    """A column of a file, under the name and with the metadata that it had."""
+def _column(number: int, field: Any, manner: Manner) -> Any:
+    """A column of a file, under the name and with the metadata that it had, and without nulls if it had none."""
     attribute = expressions_pb2.Expression.UnresolvedAttribute(unparsed_identifier=_name(number))
-    alias = expressions_pb2.Expression.Alias(
-        expr=expressions_pb2.Expression(unresolved_attribute=attribute), name=[field.name]
-    )
+    column = expressions_pb2.Expression(unresolved_attribute=attribute)
+    if manner.forgets_nulls and not field.nullable:
+        column = never_null(column, field.data_type)
+    alias = expressions_pb2.Expression.Alias(expr=column, name=[field.name])
     if field.metadata.strip() not in ("", "{}"):
         alias.metadata = field.metadata
     return expressions_pb2.Expression(alias=alias)
@@ -156,6 +159,8 @@ def _stream(table: pa.Table) -> bytes:
 def _kinds_in(told: Any) -> set[str]:
     """The kinds of a type and of everything within it."""
     kind = str(told.WhichOneof("kind"))
+    if kind == "string" and told.string.collation not in ("", "UTF8_BINARY"):
+        return {"string with an order of its own"}
     inner: Any = getattr(told, kind, None)
     if kind == "struct":
         below = [field.data_type for field in inner.fields]

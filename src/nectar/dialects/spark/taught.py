@@ -11,16 +11,17 @@ import os
 import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from pyspark.sql.connect.proto import commands_pb2, relations_pb2
 
+from nectar.dialects.spark.constants import facts_of
 from nectar.dialects.spark.functions import known_as
 from nectar.dialects.spark.keying import Keyed
 from nectar.dialects.spark.reads import FORMATS
 from nectar.dialects.spark.relations import Step, registration_of, steps_of
-from nectar.dialects.spark.scope import Registered, Scope, View
+from nectar.dialects.spark.scope import Registered, Scope, View, needed_by
 from nectar.dialects.spark.sql.queries import is_query, read_ahead
 from nectar.dialects.spark.sql.statements import Effect, effect_of
 from nectar.dialects.spark.sql.words import Name, name_of
@@ -28,7 +29,8 @@ from nectar.errors import NectarError, UserError
 from nectar.keys.expansion import joined
 from nectar.keys.scheme import digest_of
 
-Look = Callable[[Sequence[Step], Scope], Keyed]  # a definition as everything is now; raises NectarError
+# A definition as everything is now, what the names in it mean, and what names mean to the session; raises NectarError.
+Look = Callable[[Sequence[Step], Scope, Scope], Keyed]
 
 _ANY: Final = "this session may have functions or sources of its own under any name"
 _APPEND: Final = commands_pb2.WriteOperation.SAVE_MODE_APPEND
@@ -50,14 +52,19 @@ _CATALOG_ASKS: Final = frozenset({
 
 
 Change = Callable[[Scope], Scope]
+_NOTHING: Final[Mapping[bytes, bytes]] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """Something the server is told. learned: what names mean after it has agreed. rejected: if it has not."""
+    """Something the server is told. learned: what names mean after it has agreed. rejected: if it has not.
+
+    states: what the files hold that it reads, for a server that remembers.
+    """
 
     learned: Callable[[], Change]
     rejected: Change
+    states: Mapping[bytes, bytes] = field(default_factory=dict)
 
 
 class Taught:
@@ -183,7 +190,8 @@ class Taught:
             self._change(lambda scope: scope.without_view(name) if name else replace(scope, views={}))
             return None
         content = joined("catalog", table.SerializeToString(deterministic=True))
-        return self._definition(name, _read_of(table.source, table.path, {}), content, look, is_temporary=False)
+        read = _read_of(table.source, table.path, {})
+        return self._definition(name, read, content, look, is_temporary=False, by_text=True)
 
     def _of_view(self, command: Any, look: Look | None) -> Lesson | None:
         if command.is_global:
@@ -216,14 +224,15 @@ class Taught:
             self._change(lambda scope: scope.without_view(effect.name))
         elif effect.kind == "view":
             definition, made_by = _with_query(relation, effect.query), _statement(relation)
-            return self._definition(effect.name, definition, joined("view", effect.head), look, True, made_by)
+            content = joined("view", effect.head)
+            return self._definition(effect.name, definition, content, look, True, made_by, by_text=True)
         elif effect.kind == "table":
             return self._of_table(effect, look, _statement(relation))
         return None
 
     def _of_table(self, effect: Effect, look: Look | None, made_by: Any) -> Lesson | None:
-        read = _read_of(effect.format, effect.path, effect.options)
-        return self._definition(effect.name, read, joined("table", effect.head), look, effect.is_temporary, made_by)
+        read, content = _read_of(effect.format, effect.path, effect.options), joined("table", effect.head)
+        return self._definition(effect.name, read, content, look, effect.is_temporary, made_by, by_text=True)
 
     def _of_write(self, write: Any, look: Look | None) -> Lesson | None:
         """A table that is written anew is another one; writing more, or only files, changes no names."""
@@ -249,13 +258,16 @@ class Taught:
         return self._lesson(name, learn, is_temporary=False)
 
     def _definition(
-        self, name: Name, definition: Any, content: bytes, look: Look | None, is_temporary: bool, made_by: Any = None
-    ) -> Lesson | None:
+        self, name: Name, definition: Any, content: bytes, look: Look | None, is_temporary: bool, made_by: Any = None,
+        by_text: bool = False,
+    ) -> Lesson | None:  # fmt: skip
         """A name that stands for a relation; what that reads must not change while the server takes it in."""
-        view = replace(_defined(definition, self._scope, look, content), command=made_by)
-        return self._lesson(name, lambda: _settled(view, look), is_temporary)
+        view = replace(_defined(definition, self._scope, look, content), command=made_by, by_text=by_text)
+        return self._lesson(name, lambda: _settled(view, look, self._scope), is_temporary, view.states)
 
-    def _lesson(self, name: Name, learn: Callable[[], View], is_temporary: bool) -> Lesson | None:
+    def _lesson(
+        self, name: Name, learn: Callable[[], View], is_temporary: bool, states: Mapping[bytes, bytes] = _NOTHING
+    ) -> Lesson | None:
         before = self._scope
         known = before.view(name)
         if known is not None and known.is_temporary and not is_temporary:  # the view stands before the table
@@ -278,7 +290,7 @@ class Taught:
         def rejected(scope: Scope) -> Scope:
             return scope.with_view_of(before, name) if is_alone(scope) else scope.with_view(name, refused)
 
-        return Lesson(learned, rejected)
+        return Lesson(learned, rejected, states)
 
 
 def _statement(relation: Any) -> Any:
@@ -315,10 +327,10 @@ def _defined(definition: Any, scope: Scope, look: Look | None, content: bytes = 
         return View(refusal=_MADE_PLAINLY)
     try:
         steps = tuple(map(_lighter, steps_of(definition)))
-        needed = scope.only(
-            (name for step in steps for name in step.names), (call for step in steps for call in step.calls)
-        )
-        return View(steps, needed, _made(steps, needed, look), content, os.getcwd())
+        needed = needed_by(steps, scope)
+        made = _made(steps, needed, look, scope)
+        facts = facts_of(definition, made.facts)
+        return View(steps, needed, made.root.keys[-1], content, os.getcwd(), states=made.states, facts=facts)
     except NectarError as error:
         return View(refusal=str(error))
 
@@ -330,19 +342,20 @@ def _lighter(step: Step) -> Step:
     return replace(step, content=content, message=None)
 
 
-def _made(steps: Sequence[Step], scope: Scope, look: Look) -> bytes:
-    root = look(steps, scope).root
-    if root.refusal:
-        raise UserError(root.refusal)
-    return root.keys[-1]
+def _made(steps: Sequence[Step], scope: Scope, look: Look, now: Scope) -> Keyed:
+    made = look(steps, scope, now)
+    if made.root.refusal:
+        raise UserError(made.root.refusal)
+    return made
 
 
-def _settled(view: View, look: Look | None) -> View:
+def _settled(view: View, look: Look | None, scope: Scope) -> View:
     """The view as it is known from now on; what it reads must not have changed while the server took it in."""
     if view.refusal or look is None:
         return view
     try:
-        same = _made(view.steps, view.scope, look) == view.made
+        now = _made(view.steps, view.scope, look, scope)
+        same = view.made in now.root.keys and now.states == view.states
     except NectarError as error:
         return replace(view, refusal=str(error))
     return view if same else replace(view, refusal="files changed while it was made")

@@ -21,7 +21,8 @@ _BEFORE_BRACKETS: Final = frozenset({
     "and", "or", "not", "in", "when", "then", "else", "case", "between", "like", "rlike", "ilike", "is", "as", "div",
     "cast", "try_cast", "if", "decimal", "dec", "numeric", "varchar", "over",
 })  # fmt: skip
-_NESTED: Final = frozenset({"select", "from", "table", "values", "with", "identifier", "interval", "lateral"})
+_NESTED: Final = frozenset({"select", "from", "table", "values", "with", "identifier", "lateral"})
+_TYPED: Final = frozenset({"interval"})  # words before strings that mean the same whenever they are read
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,8 @@ def _why_refused(kind: str, piece: str, following: str) -> str:
     if kind not in ("word", "quoted"):
         return ""
     word = piece.strip("`").lower()
-    if kind == "word" and word not in _BEFORE_BRACKETS and following[:1] in ("'", '"'):  # a typed or raw literal
+    # Before a string: a typed or raw literal.
+    if kind == "word" and word not in _BEFORE_BRACKETS | _TYPED and following[:1] in ("'", '"'):
         return f"{piece}{following[:1]}... in a text is not understood"
     if kind == "word" and word in _NESTED:
         return f"{piece} in a text is not understood"

@@ -27,6 +27,7 @@ import pyarrow.parquet
 from pyspark.sql.connect.types import proto_schema_to_pyspark_data_type
 
 from nectar.catalog.handover import Handover
+from nectar.dialects.spark.manners import SAIL, Manner
 from nectar.dialects.spark.stored import AS_TOLD, SCHEMA, files_relation, read_relation, write_command
 from nectar.store.read import COLUMNS
 
@@ -54,7 +55,9 @@ class Limits:
 _UNLIMITED: Final = Limits()
 
 
-def write(client: Any, relation: Any, place: Handover, limits: Limits = _UNLIMITED) -> float | str:
+def write(
+    client: Any, relation: Any, place: Handover, limits: Limits = _UNLIMITED, manner: Manner = SAIL
+) -> float | str:
     """The engine has written the rows of a relation to a place, and they can be read back; how many seconds that took.
 
     Or why they cannot. Raises grpc.RpcError if it cannot compute them.
@@ -63,19 +66,19 @@ def write(client: Any, relation: Any, place: Handover, limits: Limits = _UNLIMIT
     if not told.struct.fields:
         return "it has no columns"
     begun = time.perf_counter()
-    if _is_stopped(client, write_command(relation, told, place.path), place.path, limits):
+    if _is_stopped(client, write_command(relation, told, place.path, manner), place.path, limits):
         return "it takes more time or space than it is worth"
     seconds = time.perf_counter() - begun
     files = glob.glob(f"{glob.escape(place.path)}/*.parquet")
     if not files:
         return "the engine wrote no file: it has no rows, or they lie elsewhere"
-    if any(map(_has_statistics, files)):
+    if manner.misreads_statistics and any(map(_has_statistics, files)):
         return "the engine could take its columns for constants"
     if not is_same_schema(schema_by_engine(client, files_relation(files)), told, of_types=True):
         return "its columns would not come back with their types"
     types = types_by_engine(client, relation)
     for as_told in (True, False):
-        if _is_the_same(client, read_relation(files, told, as_told=as_told), told, types):
+        if _is_the_same(client, read_relation(files, told, as_told=as_told, manner=manner), told, types):
             place.beside[SCHEMA] = told.SerializeToString(deterministic=True)
             place.beside[AS_TOLD] = b"yes" if as_told else b""
             place.beside[COLUMNS] = msgspec.json.encode([field.name for field in told.struct.fields])

@@ -1,4 +1,4 @@
-"""Histories of folders: files come, and after each the answer is compared with that of plain Sail."""
+"""Histories of folders: files come, and after each the answer is compared with that of the plain engine."""
 
 import glob
 import math
@@ -8,7 +8,7 @@ import pytest
 
 import nectar
 
-OWN = "rows.arrow"  # a file in which Nectar hands rows to the engine
+OWN = ("rows.arrow", "rows.parquet")  # files in which Nectar hands rows to the engine
 
 
 @pytest.fixture
@@ -33,8 +33,9 @@ def sent(monkeypatch):
     from nectar.rewrite.cost import Rates
 
     # What is known is used however little that saves, so that no test depends on how long anything takes.
-    monkeypatch.setattr(growing, "rates", LearnedRates("nothing", Rates(0.0, 0.0, 0.0, 0.0)))
-    monkeypatch.setattr(growing, "LEAST_SECONDS", 0.0)
+    nothing = LearnedRates("nothing", Rates(0.0, 0.0, 0.0, 0.0))
+    monkeypatch.setattr(growing, "rates", dict.fromkeys(growing.rates, nothing))
+    monkeypatch.setattr(growing, "LEAST_PLANS", 0)
     monkeypatch.setattr(growing, "_failures", {})
     seen, before = [], Server.run
 
@@ -87,7 +88,7 @@ def compared(plain, enabled, spark, sent):
             return None
         same(given, expected)
         put_together = "put together" in report.parts[-1].reason
-        return sorted(name for names in sent for name in names if name != OWN) if put_together else None
+        return sorted(name for names in sent for name in names if name not in OWN) if put_together else None
 
     return run
 

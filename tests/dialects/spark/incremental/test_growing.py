@@ -3,13 +3,11 @@
 import os
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import pytest
 
-pytest.importorskip("pyspark.sql.connect.session", reason="Spark is not installed: make test-sail")
-pytest.importorskip("pysail", reason="Sail is not installed: make test-sail")
+pytest.importorskip("tests.dialects.spark.at_hand", exc_type=ImportError)
 
 import pandas as pd
 import pyarrow as pa
@@ -17,6 +15,7 @@ import pyarrow.parquet
 from pyspark.sql import Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType
+from tests.dialects.spark import engines
 from tests.dialects.spark.incremental.days import clicks, grown, later, pages, write
 
 import nectar
@@ -121,7 +120,7 @@ def test_many_rows_go_by_a_file(compared, folder, monkeypatch, name):
 def test_programs_that_take_little_are_computed_as_they_are(compared, folder, monkeypatch):
     from nectar.dialects.spark.incremental import growing
 
-    monkeypatch.setattr(growing, "LEAST_SECONDS", 60.0)
+    monkeypatch.setattr(growing, "LEAST_PLANS", 6000)
     assert grown(compared, folder, lambda spark: STATES["count"](clicks(spark, folder))) == [None] * 3
 
 
@@ -183,6 +182,24 @@ def test_joined_files_that_do_not_grow_are_read_each_time(compared, folder, tmp_
     pa.parquet.write_table(pa.table({"page": ["a", "b"], "title": ["A", "C"]}), other)
     later(other, 90)
     assert compared(program) == [f"day-{day}.parquet" for day in range(1, 6)] + ["pages.parquet"]
+
+
+def test_a_text_over_a_frame_beside_files_that_grow(compared, folder):
+    """It is sent together with the frame, and stands in a plan beside what is put together."""
+
+    def program(spark):
+        titles = spark.sql("select page, weight from {small} where weight < 9", small=small(spark))
+        return pages(folder)(spark).join(titles, "page")
+
+    assert grown(compared, folder, program)[1:] == [["day-4.parquet"], ["day-5.parquet"]]
+
+
+def test_a_query_within_a_query_beside_files_that_grow(compared, folder):
+    def program(spark):
+        heavy = small(spark).filter(F.col("weight") > small(spark).select(F.min("weight")).scalar())
+        return pages(folder)(spark).join(heavy, "page")
+
+    assert grown(compared, folder, program)[1:] == [["day-4.parquet"], ["day-5.parquet"]]
 
 
 WHOLE = {
@@ -260,6 +277,7 @@ def test_a_few_rows_in_order_are_shown(plain, enabled, spark, sent, folder, caps
 # other parts that are known
 
 
+@engines.only_sail  # what Spark has cached stays as it is, also for the session without Nectar
 def test_known_results_of_all_files_are_no_parts(compared, folder):
     """A result that others have kept, of a step between files and aggregates, is of all files, and not of new ones."""
 
@@ -369,25 +387,21 @@ def test_a_part_that_was_lost_is_computed_again(compared, folder, home):
 # other processes
 
 PROGRAM = """
-    import sys
-    import nectar
-    nectar.enable(reserve=0)
-    from pysail.spark import SparkConnectServer
-    server = SparkConnectServer()
-    server.start(background=True)
-    from pyspark.sql import SparkSession, functions as F
-    from nectar.dialects.spark.incremental import growing
-    growing.LEAST_SECONDS = 0.0
-    spark = SparkSession.builder.remote("sc://%s:%d" % server.listening_address).getOrCreate()
-    made = spark.read.parquet(sys.argv[1]).groupBy("page").agg(F.sum("n").alias("s")).orderBy("page")
-    print(made.collect())
-    print(nectar.last_run().parts[-1].reason)
+import sys
+import nectar
+nectar.enable(reserve=0)
+{session}
+from nectar.dialects.spark.incremental import growing
+growing.LEAST_PLANS = 0
+made = spark.read.parquet(sys.argv[1]).groupBy("page").agg(F.sum("n").alias("s")).orderBy("page")
+print(made.collect())
+print(nectar.last_run().parts[-1].reason)
 """
 
 
-def test_another_process_goes_on(folder, home, tmp_path):
+def test_another_process_goes_on(folder, home, tmp_path, address):
     program = tmp_path / "program.py"
-    program.write_text(textwrap.dedent(PROGRAM))
+    program.write_text(PROGRAM.format(session=engines.session_at(address)))
     source = str(Path(nectar.__file__).parents[1])
     environment = {**os.environ, "PYTHONPATH": source, "NECTAR_HOME": str(home), "PYTHONDONTWRITEBYTECODE": "1"}
     told = []

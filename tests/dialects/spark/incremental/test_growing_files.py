@@ -4,8 +4,7 @@ import datetime
 
 import pytest
 
-pytest.importorskip("pyspark.sql.connect.session", reason="Spark is not installed: make test-sail")
-pytest.importorskip("pysail", reason="Sail is not installed: make test-sail")
+pytest.importorskip("tests.dialects.spark.at_hand", exc_type=ImportError)
 
 from pyspark.sql import functions as F
 from tests.dialects.spark.incremental.days import clicks, grown, later, pages, write

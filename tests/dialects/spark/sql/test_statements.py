@@ -51,6 +51,7 @@ pytestmark = pytest.mark.small
         ("declare variable x int", "anything", ()),
         ("set variable x = 1", "anything", ()),
         ("set var x = 1", "anything", ()),
+        ("set path = system.session, system.builtin", "anything", ()),
         ("add jar 'x.jar'", "anything", ()),
         ("create temp view v as select 1; create temp view w as select 2", "anything", ()),
         ("create temp view v as select ${x}", "names", ()),

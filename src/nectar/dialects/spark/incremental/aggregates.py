@@ -32,7 +32,7 @@ from nectar.dialects.spark.incremental.messages import (
 from nectar.dialects.spark.incremental.row_wise import AGGREGATES, ROW_WISE, why_not_row_wise
 
 # Part of the key of kept states: to be raised whenever the columns of a state, or what is in them, change.
-LAYOUT: Final = 1
+LAYOUT: Final = 2
 _KEY, _STATE, _BESIDE, _PROBE = "__nectar_key_", "__nectar_state_", "__nectar_beside_", "__nectar_probe_"
 _FULL_DECIMAL: Final = 38  # digits; a sum has ten more than its values, unless there are no more
 _INTEGERS: Final = (kinds.ByteType, kinds.ShortType, kinds.IntegerType, kinds.LongType)

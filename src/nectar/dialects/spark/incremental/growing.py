@@ -15,11 +15,13 @@ import pyarrow as pa
 
 from nectar.catalog.rates import LearnedRates
 from nectar.catalog.service import Kept
+from nectar.dialects.spark.connections import is_passing
 from nectar.dialects.spark.incremental.parts import Parts, RowParts, Rules, StateParts
 from nectar.dialects.spark.incremental.plans import Plan
 from nectar.dialects.spark.incremental.server import NotPutTogether, PartIsGone, Server
 from nectar.dialects.spark.incremental.streams import Folders
 from nectar.dialects.spark.incremental.tables import as_expected
+from nectar.dialects.spark.manners import SAIL, SPARK
 from nectar.dialects.spark.persisted import is_asked_for
 from nectar.dialects.spark.query import Query
 from nectar.dialects.spark.results import shape_of, without_shape
@@ -34,19 +36,21 @@ from nectar.store.read import Result
 
 _log: Final = logging.getLogger("nectar.spark")
 # States go to the engine and come back, and each plan takes its time.
-rates: Final = LearnedRates("spark", Rates(starting=1e-2, opening=1e-3, merging=4e-8, reading=5e-9))
+rates = {
+    SAIL: LearnedRates("spark", Rates(SAIL.plan_seconds, opening=1e-3, merging=4e-8, reading=5e-9)),
+    SPARK: LearnedRates("spark server", Rates(SPARK.plan_seconds, opening=1e-3, merging=4e-8, reading=5e-9)),
+}
 _failures: Final[dict[bytes, int]] = {}  # how often a program could not be put together, though it seemed so
 _CHANCES: Final = 2  # each costs what was computed of parts
 _REMEMBERED: Final = 1024
-LEAST_SECONDS = 0.05  # what takes less is computed as it is: a part takes a plan of its own
+LEAST_PLANS = 5  # what takes less than so many plans is computed as it is: each part takes one of its own
 
 
 def grow(query: Query, server: Server) -> pa.Table | None:
     """The result of a query, put together from what is known of parts of its files; None if it has to run as it is."""
     if query.keyed.root.refusal:  # should the rest of it fail, it may not run twice
         return None
-    # Another one may not see links that are made here, and Spark reads files that it has listed before.
-    if not query.engine.is_embedded:
+    if not query.engine.shares_files:  # it may not see links that are made here
         return None
     if query.scope.instead:  # an engine may take a function of the user's for its own
         return None
@@ -62,7 +66,8 @@ def grow(query: Query, server: Server) -> pa.Table | None:
         _log.info("what is known of parts of files could not be used: %s", gone)
     except Exception as error:
         _log.info("what is known of parts of files could not be used: %s", error)
-        _note_failure(query.keyed.root.program)
+        if not is_passing(error):
+            _note_failure(query.keyed.root.program)
     finally:
         folders.close()
     if table is None:
@@ -83,7 +88,8 @@ def _is_cheap(query: Query) -> bool:
     """Whether the program took so little time when it last ran that asking for parts would take longer."""
     program = query.keyed.root.program
     past = query.catalog.inquire([program])[program]
-    return bool(past) and max(past, key=lambda entry: entry.created).seconds < LEAST_SECONDS
+    least = LEAST_PLANS * query.engine.manner.plan_seconds
+    return bool(past) and max(past, key=lambda entry: entry.created).seconds < least
 
 
 class _Growing:
@@ -126,7 +132,7 @@ class _Growing:
         pending = [self._program.root]
         while pending:
             node = pending.pop()
-            if node in seen or node in self._query.known:
+            if node in seen or node in self._query.known or node not in self._steps:  # or it is behind a name
                 continue
             seen.add(node)
             whole = self._advanced(node) if allowed[node] and self._may_be(node) else None
@@ -163,11 +169,12 @@ class _Work:
     def __init__(self, query: Query, parts: Parts) -> None:
         self._query, self._parts = query, parts
         self._cut = parts.stream.cut
+        self._rates = rates[query.engine.manner]
         self._entries = query.catalog.inquire([parts.program])[parts.program]
         self.used: list[Entry] = []
 
     def _covering(self) -> Covering:
-        parts, known = self._parts, rates.of(self._query.catalog)
+        parts, known = self._parts, self._rates.of(self._query.catalog)
         return covered(0, self._cut.count, self._cut, self._entries, parts.key, known, states=parts.are_states)
 
     def states(self) -> pa.Table | None:
@@ -178,7 +185,7 @@ class _Work:
         done = put_together(self._cut, covering, self._entries, self)
         for piece in [*done.new, *done.merged]:
             _keep_state(self._query, self._parts, piece)
-        self._query.session.keeper.submit(lambda: rates.remember(self._query.catalog))
+        self._query.session.keeper.submit(lambda: self._rates.remember(self._query.catalog))
         return done.whole.frame
 
     def rows(self) -> pa.Table | None:
@@ -224,7 +231,7 @@ class _Work:
         begun = time.perf_counter()
         table = self._parts.merged([piece.frame for piece in pieces])
         seconds = time.perf_counter() - begun
-        rates.learn(self._query.catalog, size, seconds, states=True)
+        self._rates.learn(self._query.catalog, size, seconds, states=True)
         return Piece(pieces[0].start, pieces[-1].end, table, seconds + sum(piece.seconds for piece in pieces))
 
     def extended(self, head: Run[Entry], end: int) -> Piece[pa.Table] | None:

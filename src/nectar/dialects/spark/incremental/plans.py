@@ -57,5 +57,8 @@ class Plan:
 
 def _inputs(relation: Any) -> list[Any]:
     """The relations that a relation is made from, in the order in which steps have them."""
-    body = getattr(relation, relation.WhichOneof("rel_type"))
+    kind = relation.WhichOneof("rel_type")
+    body = getattr(relation, kind)
+    if kind == "with_relations" and body.root.WhichOneof("rel_type") == "sql":  # a text is read together with them
+        return list(body.references)
     return [each for each in children_of(body) if each.DESCRIPTOR.full_name == _RELATION]

@@ -15,6 +15,7 @@ from pyspark.sql.connect.proto import base_pb2
 from pyspark.sql.types import StructType
 
 from nectar.dialects.spark.incremental.messages import limited
+from nectar.dialects.spark.manners import SAIL, Manner
 from nectar.dialects.spark.results import Recording
 from nectar.errors import EnvironmentFailure
 
@@ -36,6 +37,7 @@ class Server:
     client: Any
     request: Any
     send: Callable[[Any], Any]
+    manner: Manner = SAIL
 
     def run(self, relation: Any) -> pa.Table:
         """The result of a relation. Raises NotPutTogether if it is too large, and whatever the server says."""

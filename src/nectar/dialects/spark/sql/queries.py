@@ -201,16 +201,24 @@ def _of_name(piece: Piece, before: Piece, following: Piece, after: str) -> str:
 # relations
 
 
-def _structure_of(text: str) -> _Structure | str:
+def parsed(text: str) -> tuple[list[Any], Any] | str:
+    """The trees of the statements of a text, and the kinds of their nodes; or why there are none."""
     try:
         import sqlglot  # takes a while, and most programs have no SQL
         from sqlglot import expressions as nodes
     except ImportError:
         return "SQL text is read with sqlglot, which is not installed"
     try:
-        trees = [tree for tree in sqlglot.parse(text, read="spark") if tree is not None]
+        return [tree for tree in sqlglot.parse(text, read="spark") if tree is not None], nodes
     except Exception:  # not only errors of its own: whatever it does not understand, it is not asked to
         return "the SQL text is not understood"
+
+
+def _structure_of(text: str) -> _Structure | str:
+    found = parsed(text)
+    if isinstance(found, str):
+        return found
+    trees, nodes = found
     if len(trees) != 1 or not isinstance(trees[0], (nodes.Query, nodes.Values)):
         return "it is SQL that is no query"
     return _read_structure(trees[0], nodes)

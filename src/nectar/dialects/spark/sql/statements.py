@@ -85,7 +85,7 @@ def _has_word(pieces: Sequence[Piece], word: str) -> bool:
 
 def _of_setting(pieces: Sequence[Piece]) -> Effect:
     """Settings are asked for whenever they matter; variables and paths of functions are no settings."""
-    if len(pieces) == 1 or (len(pieces) > 2 and pieces[2].text in (".", "=")):
+    if len(pieces) == 1 or (len(pieces) > 2 and pieces[2].text == "."):
         return _NONE
     return _ANYTHING
 
