@@ -10,7 +10,11 @@ import os
 import subprocess
 import sys
 
+import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
+
+from nectar.dialects.polars.stored import StoredFrame
 
 PROGRAM = """
 import itertools, json, os, sys
@@ -34,10 +38,13 @@ arrow._read_by_polars = reading
 clicks = pl.scan_parquet(Path(sys.argv[1]) / "*.parquet")
 known = clicks.group_by("page").agg(pl.col("seconds").sum(), pl.len(), latest=pl.col("day").max())
 known = known.with_columns(text=pl.lit("x" * 100_000))
+twice = pl.LazyFrame({"x": [1, 2]})
 queries = {
     "one column": known.select(pl.col("seconds").max()),
     "filtered by another": known.filter(pl.col("latest") > 1).select("len").sort("len"),
     "only counted": known.select(pl.len()),
+    "none": known.join(twice, how="cross").select("x").sort("x"),
+    "none of some": known.filter(pl.col("latest") > 1).join(twice, how="cross").select("x").sort("x"),
     "all": known.with_columns(more=pl.col("len") + 1, text=pl.col("text").str.len_chars()).sort("page"),
     "twice": known.select("page", "len").join(known.select("page", "seconds"), on="page").sort("page"),
 }
@@ -81,6 +88,7 @@ def test_only_the_columns_that_are_needed_are_read(kept):
         assert told[f"only counted, {engine}"][0] == 1
         assert told[f"all, {engine}"] == [1, ["page", "seconds", "len", "latest", "text"]]
         assert told[f"twice, {engine}"][0] == 1
+        assert told[f"none, {engine}"][0] == told[f"none of some, {engine}"][0] == 1
 
 
 def test_one_thread_is_enough(kept):
@@ -96,3 +104,20 @@ def test_the_files_may_be_deleted_once_they_are_open(kept):
     assert list((kept / "home").rglob("table-*"))
     assert _run(kept, "in-memory", DELETE="1")["one column, in-memory"] == [1, ["seconds"]]
     assert not list((kept / "home").rglob("table-*"))
+
+
+@pytest.mark.parametrize("engine", ["in-memory", "streaming"])
+@pytest.mark.parametrize("rows", [0, 3, 250_000])
+def test_rows_are_counted_where_no_column_is_needed(rows, engine):
+    frame = pl.DataFrame({"a": pl.int_range(rows, eager=True)})
+    twice = pl.LazyFrame({"x": [1, 2]})
+    stored = StoredFrame.of(frame)
+    for some in (
+        lambda lf: lf,
+        lambda lf: lf.filter(pl.col("a") > 1),
+        lambda lf: lf.head(2),
+        lambda lf: lf.slice(1, 5),
+    ):
+        found = some(stored.lazy()).join(twice, how="cross").select("x").collect(engine=engine)
+        assert_frame_equal(found, some(frame.lazy()).join(twice, how="cross").select("x").collect(engine=engine))
+    stored.close()

@@ -87,7 +87,7 @@ class _InMemory:
         self.schema = frame.schema
 
     def read(self, columns: Sequence[str] | None) -> pl.DataFrame:
-        return self._frame if columns is None else self._frame.select(columns)
+        return self._frame if columns is None else _chosen(self._frame, columns)
 
 
 class _InFiles:
@@ -100,7 +100,7 @@ class _InFiles:
 
     def read(self, columns: Sequence[str] | None) -> pl.DataFrame:
         needed = tuple(name for name in self.schema if columns is None or name in columns)
-        if not needed:  # how many rows there are is asked for nevertheless
+        if not needed:
             return pl.DataFrame(height=self._result.rows)
         if needed not in self._read:
             self._read[needed] = self._result.to_polars(needed)
@@ -141,8 +141,13 @@ def _rows_of(
     if parsed is not None:
         frame = frame.filter(parsed)
     if with_columns is not None:
-        frame = frame.select(with_columns)
+        frame = _chosen(frame, with_columns)
     return frame.iter_slices(_MORSEL) if frame.height > _MORSEL else iter([frame]), understood
+
+
+def _chosen(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
+    """Some columns of a frame. How many rows there are is asked for where none is; a selection of none has no rows."""
+    return frame.select(columns) if columns else pl.DataFrame(height=frame.height)
 
 
 def _parsed(predicate: bytes | None) -> tuple[pl.Expr | None, bool]:
