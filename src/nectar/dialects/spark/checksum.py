@@ -7,6 +7,7 @@ every client of Spark has; two versions of it may make others.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any, Final
 
 import numpy as np
@@ -17,9 +18,8 @@ import pyarrow.compute as pc
 from nectar.keys.scheme import digest_of
 from nectar.keys.values.arrow_values import add_column, add_field
 from nectar.keys.values.bulk import Parts
-from nectar.recipes.recipe import Checksum
+from nectar.recipes.recipe import Checksum, Package
 
-HASHED_BY: Final = f"pandas {pd.__version__}"
 _PRIME: Final = np.uint64(0x9E3779B97F4A7C15)  # any odd number whose bits look random
 _AGAIN: Final = np.uint64(29)
 
@@ -36,6 +36,11 @@ def checksum_of(table: pa.Table) -> Checksum:
         hashes = _with_column(hashes, table.column(at))
     sums = tuple((table.field(at).name, *_sums(table.column(at))) for at in floats)
     return Checksum(table.num_rows, _exact(table), _digest(table, hashes), others, sums)
+
+
+def are_comparable(packages: Iterable[Package]) -> bool:
+    """Whether a checksum made where these packages were installed can be compared with one that is made here."""
+    return any(each.module == "pandas" and each.version == pd.__version__ for each in packages)
 
 
 def rows_only(rows: int) -> Checksum:

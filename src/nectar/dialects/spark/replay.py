@@ -25,6 +25,7 @@ from nectar.catalog.handover import Handover
 from nectar.catalog.service import Kept, NotKept
 from nectar.dialects.rebuilding import Order, because
 from nectar.dialects.spark import functions
+from nectar.dialects.spark.checksum import are_comparable
 from nectar.dialects.spark.circumstances import settings_of
 from nectar.dialects.spark.default import address
 from nectar.dialects.spark.flat import restored
@@ -249,7 +250,8 @@ class _Replay:
         if recipe.checksum is None or now is None:
             told = "it has no checksum to be compared with"
         else:
-            told = difference(recipe.checksum, now, ordered=recipe.ordered, comparable=not elsewhere, engine="pandas")
+            comparable = are_comparable(recipe.packages)
+            told = difference(recipe.checksum, now, ordered=recipe.ordered, comparable=comparable, engine="pandas")
             if elsewhere and not recipe.checksum.unordered:
                 told = "only the number of its rows can be compared"
         name = recipe.environment.engine
