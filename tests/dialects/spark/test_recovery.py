@@ -1,10 +1,10 @@
 """A server that is away for a moment: the client asks again, and what it gets is recorded as if nothing had been."""
 
-import grpc
 import pytest
 
 pytest.importorskip("tests.dialects.spark.at_hand", exc_type=ImportError)
 
+import grpc
 from pyspark.sql import functions as F
 from tests.dialects.spark import engines
 
