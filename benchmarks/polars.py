@@ -1,6 +1,6 @@
 """What Polars programs gain and lose under Nectar, beside plain Polars and what people do by hand.
 
-    python benchmarks/polars.py [--quick] [--scale 1] [--rounds 3] [--documents-mb 1000] [--objects 3000000] [--runs 2]
+    python benchmarks/polars.py [--quick] [--scale 1] [--rounds 3] [--documents-mb 1000] [--objects 3000000] [--runs 5]
                                 [--only overhead words debugging] [--folder WHERE]
 
 Prints tables for people, then one line of JSON with the figures. Each part is measured in processes of its own and
@@ -32,7 +32,7 @@ class Sizes:
     runs: int
 
 
-FULL = Sizes(scale=1, rounds=3, documents=1000, objects=3_000_000, runs=2)
+FULL = Sizes(scale=1, rounds=3, documents=1000, objects=3_000_000, runs=5)
 QUICK = Sizes(scale=0.1, rounds=2, documents=60, objects=300_000, runs=1)
 
 
