@@ -1,5 +1,6 @@
 """The shape of the source tree: what ARCHITECTURE.md says of it is true, and no file outgrows its reader."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,13 @@ def test_no_file_is_longer_than_a_person_reads_at_once(file):
 @pytest.mark.parametrize("file", FILES)
 def test_no_module_has_a_name_that_says_nothing(file):
     assert not set(Path(file).with_suffix("").parts) & VAGUE, f"{file}: name it after what it holds or does"
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_types_are_decoded_by_decoders_that_are_made_when_the_module_is_loaded(file):
+    """msgspec finds out what a type is when it first decodes it; two threads that do so at once may crash it."""
+    text = (SOURCE / file).read_text(encoding="utf-8")
+    assert not re.search(r"\.decode\([^\n]*\btype=", text), f"src/nectar/{file}: make a msgspec Decoder at its top"
 
 
 def test_decisions_are_numbered_without_gaps():

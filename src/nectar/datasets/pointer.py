@@ -38,6 +38,10 @@ class Pointer(msgspec.Struct, frozen=True):
     schema: tuple[Column, ...] = ()
 
 
+# Made now: two threads that decode a type for the first time may crash msgspec.
+_decode: Final = msgspec.json.Decoder(Pointer).decode
+
+
 def pointer_to(made: Made, bound: Name | None, columns: Sequence[tuple[str, str]]) -> bytes:
     """The content of a pointer file: one thing on each line, so that changes can be read."""
     pointer = Pointer(
@@ -50,7 +54,7 @@ def pointer_to(made: Made, bound: Name | None, columns: Sequence[tuple[str, str]
 def read_pointer(path: Path) -> Pointer:
     """What a pointer file says."""
     try:
-        pointer = msgspec.json.decode(path.read_bytes(), type=Pointer)
+        pointer = _decode(path.read_bytes())
         is_key = len(bytes.fromhex(pointer.key)) == 32
     except OSError as error:
         raise UnknownNameError(f"the pointer file {path} cannot be read: {error.strerror}") from error

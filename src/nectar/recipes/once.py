@@ -36,6 +36,10 @@ class _Failure(msgspec.Struct, frozen=True):
     reasons: tuple[str, ...]
 
 
+# Made now: two threads that decode a type for the first time may crash msgspec.
+_decode: Final = msgspec.json.Decoder(_Failure).decode
+
+
 @dataclass(frozen=True, slots=True)
 class Attempt(Generic[_T]):
     """What is to be done for a key at most once at a time.
@@ -134,6 +138,6 @@ def _tell(note: Path, failure: _Failure) -> None:
 
 def _told(note: Path) -> _Failure | None:
     try:
-        return msgspec.json.decode(note.read_bytes(), type=_Failure)
+        return _decode(note.read_bytes())
     except (OSError, msgspec.DecodeError):
         return None

@@ -54,6 +54,10 @@ class Answer(msgspec.Struct, frozen=True):
     seconds: float = 0.0
 
 
+# Made now: two threads that decode a type for the first time may crash msgspec.
+_decode: Final = msgspec.json.Decoder(Answer).decode
+
+
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
     """A result that is there. made: it was made again, and not found; the rest as in Answer."""
@@ -134,7 +138,7 @@ def _in_fresh_process(recipe: Recipe, key: bytes, settings: Settings, allow: boo
                 process.wait()
                 raise
         if process.returncode == 0 and answer.exists():
-            return msgspec.json.decode(answer.read_bytes(), type=Answer)
+            return _decode(answer.read_bytes())
         last = errors.read_text(errors="replace").strip()[-_SHOWN:]
         return Answer((f"the process that ran it ended with {process.returncode}{': ' if last else ''}{last}",))
 

@@ -127,6 +127,10 @@ class Recipe(msgspec.Struct, frozen=True):
     format: int = FORMAT
 
 
+# Made now: two threads that decode a type for the first time may crash msgspec.
+_decode: Final = msgspec.msgpack.Decoder(Recipe).decode
+
+
 @dataclass(frozen=True, slots=True)
 class Written:
     """A recipe with its large pieces, as it lies in a catalog under its identity."""
@@ -208,7 +212,7 @@ def _read(parts: Sequence[bytes] | None, identity: bytes) -> Written | None:
     if not parts:
         return None
     try:
-        recipe = msgspec.msgpack.decode(parts[0], type=Recipe)
+        recipe = _decode(parts[0])
     except msgspec.DecodeError:  # of another version of Nectar
         return None
     if recipe.format != FORMAT or len(parts) != 2 + len(recipe.modules):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -200,10 +200,13 @@ class Inline:
         self._parts.clear()
 
 
+_decode: Final = msgspec.msgpack.Decoder(tuple[bytes, dict[str, bytes]]).decode
+
+
 def unpacked(inline: bytes) -> tuple[bytes, dict[str, bytes]] | None:
     """Manifest and parts of an inline result, or None if these bytes are none."""
     try:
-        return msgspec.msgpack.decode(inline, type=tuple[bytes, dict[str, bytes]])
+        return _decode(inline)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
 

@@ -62,6 +62,11 @@ class _Version(msgspec.Struct):
     format: int
 
 
+# Made now: two threads that decode a type for the first time may crash msgspec.
+_decode_version: Final = msgspec.json.Decoder(_Version).decode
+_decode_manifest: Final = msgspec.json.Decoder(Manifest).decode
+
+
 def encode(manifest: Manifest) -> bytes:
     """The bytes of a manifest; equal manifests have equal bytes."""
     return msgspec.json.encode(manifest)
@@ -75,13 +80,13 @@ def digest(data: bytes) -> bytes:
 def decode(data: bytes, where: str) -> Manifest | str:
     """The manifest in these bytes, or the reason why there is none. Raises StoreFailure for a newer format."""
     try:
-        version = msgspec.json.decode(data, type=_Version).format
+        version = _decode_version(data).format
         if version > FORMAT:
             raise StoreFailure(
                 f"the result at {where} was written by a newer version of Nectar (format {version}, this one knows "
                 f"{FORMAT}): update nectar-data, or use another store"
             )
-        manifest = msgspec.json.decode(data, type=Manifest)
+        manifest = _decode_manifest(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         return f"the manifest cannot be read: {error}"
     return _inconsistency(manifest) or manifest

@@ -66,6 +66,10 @@ class ProgramRecord:
     steps: tuple[StepRecord, ...]
 
 
+# Made now: two threads that decode a type for the first time may crash msgspec.
+_decode: Final = msgspec.json.Decoder(ProgramRecord).decode
+
+
 def record_of(keyed: Keyed, site: str, at: float) -> ProgramRecord:
     """The record of a query as it is."""
     return ProgramRecord(_PROCESS, site, at, pl.__version__, tuple(_steps(keyed)))
@@ -177,7 +181,7 @@ def nearest(catalog: Catalog, current: ProgramRecord) -> ProgramRecord | None:
 
 def _decoded(data: bytes) -> ProgramRecord | None:
     try:
-        return msgspec.json.decode(data, type=ProgramRecord)
+        return _decode(data)
     except msgspec.DecodeError:  # of another version of Nectar
         return None
 

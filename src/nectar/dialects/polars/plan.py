@@ -44,6 +44,10 @@ class _Arena(msgspec.Struct):
     dsl_plans: list[_Slot]
 
 
+# Made now: two threads that decode a type for the first time may crash msgspec.
+_decode: Final = msgspec.msgpack.Decoder(_Arena).decode
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """One step. kind: as Polars calls it. body: its content, inputs left out. inputs: numbers of other steps."""
@@ -58,7 +62,7 @@ class Plan:
 
     def __init__(self, data: bytes) -> None:
         self.header = data[:HEADER]
-        self._arena = msgspec.msgpack.decode(data[HEADER:], type=_Arena)
+        self._arena = _decode(data[HEADER:])
         self.steps: list[Step] = []
         self._bodies: list[Any] = []  # of the whole step, as Polars has it
         self._number_of_slot: dict[int, int] = {}
@@ -280,7 +284,7 @@ class _Writer:
 
 def _single_slot(frame: pl.LazyFrame) -> msgspec.Raw:
     """The only slot of a lazy frame that is nothing but a source."""
-    arena = msgspec.msgpack.decode(frame.serialize()[HEADER:], type=_Arena)
+    arena = _decode(frame.serialize()[HEADER:])
     return arena.dsl_plans[arena.root.idx].value
 
 

@@ -27,6 +27,10 @@ class Prescription(msgspec.Struct, frozen=True):
     is_part: bool = False
 
 
+# Made now: two threads that decode a type for the first time may crash msgspec.
+_decode: Final = msgspec.msgpack.Decoder(Prescription).decode
+
+
 def encoded(prescription: Prescription) -> bytes:
     """As it lies in a catalog."""
     return msgspec.msgpack.encode(prescription)
@@ -34,4 +38,4 @@ def encoded(prescription: Prescription) -> bytes:
 
 def decoded(data: bytes) -> Prescription:
     """What lies in a catalog. Raises msgspec.DecodeError if another version of Nectar wrote it."""
-    return msgspec.msgpack.decode(data, type=Prescription)
+    return _decode(data)
