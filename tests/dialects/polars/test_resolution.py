@@ -123,6 +123,7 @@ def test_a_file_rewritten_after_it_was_identified_is_not_kept_under_the_old_key(
     def identify_and_rewrite(self, urls):
         found = identify(self, urls)
         write(files / "aside")
+        os.utime(files / "aside", (1_000_000_000, 1_000_000_000))  # Polars may know files of one moment as one
         os.replace(files / "aside", path)
         return found
 
