@@ -213,6 +213,30 @@ def test_where_groups_are_many_new_rows_are_merged_with_the_state_at_once(tmp_pa
     assert len(merged) >= 3
 
 
+@pytest.mark.parametrize("name", ["n_unique", "first"])
+def test_where_that_cannot_be_the_new_rows_get_a_state_of_their_own(tmp_path, monkeypatch, states, name):
+    monkeypatch.setattr(advance_module, "MANY_GROUPS", 1)
+    merged = []
+    monkeypatch.setattr(StateParts, "extended", lambda *_: merged.append(1))
+    days = Days(tmp_path / "days")
+    with nectar.reuse(home=tmp_path / "home"):
+        for _ in range(4):
+            days.come()
+            checked(lambda: days.scan().group_by("k", maintain_order=True).agg(AGGREGATES[name].alias("x")))
+    assert states()
+    assert merged == []
+
+
+def test_rows_with_other_types_than_the_state_are_not_merged_with_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(advance_module, "MANY_GROUPS", 1)
+    monkeypatch.setattr(StateParts, "extended", lambda *_: None)
+    days = Days(tmp_path / "days")
+    with nectar.reuse(home=tmp_path / "home"):
+        for _ in range(4):
+            days.come()
+            checked(lambda: days.scan().group_by("k").agg(AGGREGATES["sum"].alias("x")))
+
+
 @settings(deadline=None, max_examples=settings().max_examples // 2)  # each takes a while
 @given(history=st.lists(st.sampled_from(["come", "come", "go", "rewrite", "run"]), min_size=3, max_size=9),
        some=st.lists(st.sampled_from(sorted(AGGREGATES)), min_size=1, max_size=4, unique=True),

@@ -48,6 +48,17 @@ queries = {
     "all": known.with_columns(more=pl.col("len") + 1, text=pl.col("text").str.len_chars()).sort("page"),
     "twice": known.select("page", "len").join(known.select("page", "seconds"), on="page").sort("page"),
 }
+def run(query, engine):
+    how = os.environ.get("HOW", "collect")
+    if how == "sink_parquet":
+        query.sink_parquet("sunk.parquet", engine=engine)
+        return pl.read_parquet("sunk.parquet")
+    if how == "collect_batches":
+        return pl.concat(query.collect_batches(engine=engine))
+    if how == "background":
+        return query.collect(engine=engine, background=True).fetch_blocking()
+    return query.collect(engine=engine)
+
 if sys.argv[2] == "keep":
     nectar.enable()
     known.collect()
@@ -56,7 +67,7 @@ else:
     for name, engine in itertools.product(queries, sys.argv[2:]):
         nectar.enable(read_only=True)  # so that nothing loads pyarrow, which would map all of the result at once
         read.clear()
-        found = queries[name].collect(engine=engine)
+        found = run(queries[name], engine)
         told[f"{name}, {engine}"] = [len(nectar.last_run().reused), *read]
         nectar.disable()
         assert_frame_equal(found, queries[name].collect())
@@ -68,7 +79,9 @@ else:
 def _run(tmp_path, *arguments, **variables):
     surroundings = {**os.environ, "NECTAR_HOME": str(tmp_path / "home"), **variables}
     command = [sys.executable, "-c", PROGRAM, str(tmp_path / "clicks"), *arguments]
-    done = subprocess.run(command, env=surroundings, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        command, env=surroundings, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout) if done.stdout else None
 
@@ -98,6 +111,11 @@ def test_one_thread_is_enough(kept):
 
 def test_what_cannot_be_read_any_more_is_computed_again(kept):
     assert _run(kept, "in-memory", BREAK="1")["one column, in-memory"][1:] == [["seconds"]]
+
+
+@pytest.mark.parametrize("how", ["sink_parquet", "collect_batches", "background"])
+def test_also_where_nobody_could_run_it_again(kept, how):
+    assert _run(kept, "in-memory", BREAK="1", HOW=how)["one column, in-memory"]
 
 
 def test_the_files_may_be_deleted_once_they_are_open(kept):

@@ -250,7 +250,12 @@ class PolarsEngine(pl.Engine):
         query = None if session is None else _prepared(session, lf)
         if not isinstance(query, Query):
             return lf, None
-        rewritten = query.rewritten()
+        try:
+            rewritten = query.rewritten()
+        except NectarError as error:
+            _log.info("the query runs as it is: a known part cannot be read: %s", error)
+            query.forget_known()
+            rewritten = None
         return (lf, query) if rewritten is None else (rewritten, query)
 
 

@@ -67,7 +67,12 @@ class Query:
         return None if found is None else found.frame
 
     def rewritten(self) -> pl.LazyFrame | None:
-        """The query with its known parts as sources; None if none is known."""
+        """The query with its known parts as sources, for those who cannot run it again should one not be readable.
+
+        None if none is known. Raises StoreFailure if one cannot be read.
+        """
+        for stored in self.known.values():
+            stored.load()
         return None if not self.known else self.frame_of(self.keyed.program.root)
 
     def as_keyed(self, given: pl.LazyFrame) -> pl.LazyFrame:

@@ -48,6 +48,10 @@ class StoredFrame:
         """All of it."""
         return self._columns.read(None)
 
+    def load(self) -> None:
+        """All of it is in memory from now on. Raises StoreFailure if it cannot be read."""
+        self._columns = _sources[self._number] = _InMemory(self.frame)
+
     @property
     def schema(self) -> pl.Schema:
         """Its columns and their types."""

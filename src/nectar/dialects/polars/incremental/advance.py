@@ -65,7 +65,7 @@ def advance(parts: Parts, keyed: Keyed, catalog: Catalog, run: RunFrame, known: 
 
 
 class _CannotBeRead(Exception):
-    """A part that was counted on is not there, or files cannot be read alone."""
+    """A part that was counted on is not there, or not what it should be, or files cannot be read alone."""
 
 
 class _Work:
@@ -124,13 +124,12 @@ class _Work:
     def extended(self, head: Run[Entry], end: int) -> Piece[pl.DataFrame] | None:
         """The state of a known run and of what is behind it; None if groups are so few that it makes no difference."""
         parts = self._parts
-        if head.what.rows < MANY_GROUPS or not isinstance(parts, StateParts):
+        if head.what.rows < MANY_GROUPS or not isinstance(parts, StateParts) or not parts.merges_rows:
             return None
         begun = time.perf_counter()
         extended = parts.extended(self.read(head.what), self._filled(head.end, end))
         if extended is None:
-            self._used.clear()  # what was read is asked for again
-            return None
+            raise _CannotBeRead
         frame = self._run(extended)
         return Piece(head.start, end, frame, time.perf_counter() - begun + head.what.seconds)
 

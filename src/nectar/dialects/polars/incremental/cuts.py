@@ -256,11 +256,13 @@ class Streams:
 
     def _find_out(self, wanted: Mapping[Origin, Sequence[int]]) -> None:
         """These extents are known now, as far as they can be."""
+        if self._run is None:
+            return
         missing = [(origin, at) for origin, some in wanted.items() for at in self._unknown(origin, some)]
         told = {(origin, at): self._told(*origin, at) for origin, at in missing}
         new = {each: frame for each, frame in told.items() if frame is not None}
         for start in range(0, len(new), _AT_ONCE):
-            self._ask(dict(itertools.islice(new.items(), start, start + _AT_ONCE)))
+            self._ask(self._run, dict(itertools.islice(new.items(), start, start + _AT_ONCE)))
         for origin in {origin for origin, _ in new if origin in self._types}:
             self._remember(origin)
 
@@ -272,14 +274,12 @@ class Streams:
         known = self._known_facts(origin)
         return [at for at in wanted if known.keys().isdisjoint(extents[at].identity.names)]
 
-    def _ask(self, told: Mapping[tuple[Origin, int], pl.LazyFrame]) -> None:
+    def _ask(self, run: Run, told: Mapping[tuple[Origin, int], pl.LazyFrame]) -> None:
         """Runs what tells of several extents at once, so that files are read beside each other."""
         named = [frame.select(pl.all().name.prefix(f"{number} ")) for number, frame in enumerate(told.values())]
         try:
-            found = None if self._run is None else self._run(pl.concat(named, how="horizontal"))
+            found = run(pl.concat(named, how="horizontal"))
         except (EnvironmentFailure, pl.exceptions.PolarsError):
-            return
-        if found is None:
             return
         for number, (origin, at) in enumerate(told):
             facts = found.select(pl.col(f"{number} {name}").alias(name) for name in _FACTS)
@@ -335,13 +335,6 @@ class Streams:
 def _known_name(extent: Extent, known: Mapping[bytes, Any]) -> bytes:
     """The name under which an extent is known, or the best it has."""
     return next((name for name in extent.identity.names if name in known), extent.identity.names[0])
-
-
-def _overlap(ranges: list[tuple[Any, Any, int]]) -> bool:
-    """Whether there are files enough to tell, and no place between them where a stream could be cut."""
-    if any(nulls or smallest is None for smallest, _, nulls in ranges):
-        return True
-    return len(ranges) > 1 and len(cut_together([[each[:2] for each in ranges]])[0]) <= 2
 
 
 def _as_table(rows: list[tuple[Any, ...]], types: pl.Schema) -> pl.DataFrame:

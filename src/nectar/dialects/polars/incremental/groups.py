@@ -53,16 +53,19 @@ class StateParts:
         frames = [self.keyed.plan.frame(self.rows, each) for each in pieces]
         return frames[0] if len(frames) == 1 else pl.concat(frames)
 
+    @property
+    def merges_rows(self) -> bool:
+        """Whether the state of a row is computed row by row, so that rows can be merged without being grouped first."""
+        return self.keys is not None and all(each is not None for each in self.states.single)
+
     def extended(self, state: pl.DataFrame, pieces: Sequence[Sources]) -> pl.LazyFrame | None:
         """The state of everything that a state is of, and of the rows of these sources, each of which is merged alone.
 
-        Where groups are about as many as rows, grouping new rows first would cost as much again. None if states are
-        not computed row by row.
+        Where groups are about as many as rows, grouping new rows first would cost as much again. None if the rows have
+        other types than the state.
         """
         single = [each for each in self.states.single if each is not None]
-        if self.keys is None or len(single) < len(self.states.single):
-            return None
-        rows = self._rows_of(pieces).select(*self.keys, *single)
+        rows = self._rows_of(pieces).select(*(self.keys or ()), *single)
         alike = rows.collect_schema() == state.schema
         return self._grouped(pl.concat([state.lazy(), rows])) if alike else None
 
