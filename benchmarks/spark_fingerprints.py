@@ -19,6 +19,7 @@ from typing import Any
 from benchmarks.polars_report import Report
 from benchmarks.programs import spark_functions
 from benchmarks.spark_worker import session_of
+from pyspark.cloudpickle import register_pickle_by_value
 from pyspark.sql import functions as F
 from tests.dialects.spark import tpcds
 
@@ -71,6 +72,8 @@ def sql_programs(spark: Any) -> dict[str, Callable[[], object]]:
 
 
 def function_programs(spark: Any) -> dict[str, Callable[[], object]]:
+    register_pickle_by_value(spark_functions)  # as functions of a main file are
+
     def program(function: Any) -> Callable[[], object]:
         return lambda: spark.range(0).select(F.udf(function, "string")("id").alias("x")).collect()
 

@@ -9,18 +9,16 @@ timed from the call to the rows: within a process, and as the first call of a ne
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 from statistics import median
-from time import perf_counter
 from typing import Any
 
 from benchmarks.polars_report import Report
-from benchmarks.spark_worker import session_of, settle
+from benchmarks.spark_worker import program_of, session_of, settle
 
 import nectar
 
@@ -46,8 +44,7 @@ def within_a_process(home: Path, tables: Path, program: str) -> list[str]:
     spark = session_of(str(home))
     outcomes = []
     for author in ("alice", "alice", "bobbie"):
-        run = importlib.import_module(f"benchmarks.programs.spark_{author}").PROGRAMS[program]
-        run(spark, str(tables)).collect()
+        program_of(author, program)(spark, str(tables)).collect()
         settle()
         outcomes.append(nectar.last_run().parts[-1].outcome)
     spark.client.close()
@@ -88,7 +85,7 @@ def measure(report: Report, program: str, tables: Path, runs: int, folder: Path)
     assert {*plain["answers"], *ours["answers"], *(each["answers"][0] for each in across)} == {plain["answers"][0]}
     computed = plain["seconds"][1:]  # the first also makes the engine read its files from the disk
     hits, first_hits = ours["seconds"][1:], [each["seconds"][0] for each in across]
-    report.add(f"{program}_plain_s", f"{program}, computed by plain Sail", computed, "s")
+    report.add(f"{program}_plain_s", f"{program}, computed without Nectar", computed, "s")
     report.add(f"{program}_hit_ms", f"{program}, hit in the same process", [1000 * each for each in hits], "ms")
     report.add(
         f"{program}_hit_across_ms",
@@ -113,5 +110,4 @@ def measure(report: Report, program: str, tables: Path, runs: int, folder: Path)
 
 
 if __name__ == "__main__":
-    begun = perf_counter()
     main(Path(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]))

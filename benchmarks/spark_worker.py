@@ -1,4 +1,4 @@
-"""A program of somebody in a process of its own, on a Sail server of its own.
+"""A program of somebody in a process of its own, on a Sail server of its own, or on the server that SPARK_REMOTE names.
 
     python -m benchmarks.spark_worker HOME|- TABLES alice|bobbie scan|join RUNS
 
@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import sys
+from collections.abc import Callable
 from time import perf_counter
 from typing import Any
 
@@ -19,18 +21,32 @@ from nectar.session import current
 
 
 def session_of(home: str | None) -> Any:
-    """A session on a new server, under Nectar if there is a home."""
+    """A new session, on a new server unless one is named; under Nectar if there is a home."""
     if home is not None:
         nectar.enable(home=home, reserve=0)
-    from pysail.spark import SparkConnectServer
     from pyspark.sql import SparkSession
 
-    server = SparkConnectServer()
-    server.start(background=True)
-    spark = SparkSession.builder.remote("sc://{}:{}".format(*server.listening_address)).getOrCreate()
-    spark._nectar_server = server  # lives as long as the session
+    if "SPARK_REMOTE" in os.environ:
+        spark = SparkSession.builder.remote(os.environ["SPARK_REMOTE"]).create()
+    else:
+        from pysail.spark import SparkConnectServer
+
+        server = SparkConnectServer()
+        server.start(background=True)
+        spark = SparkSession.builder.remote("sc://{}:{}".format(*server.listening_address)).getOrCreate()
+        spark._nectar_server = server  # lives as long as the session
     spark.range(1).count()  # the connection is there, and the catalog open
     return spark
+
+
+def program_of(author: str, program: str) -> Callable[[Any, str], Any]:
+    """A program of somebody, whose functions are sent to the server as those of a main file are."""
+    from pyspark.cloudpickle import register_pickle_by_value
+
+    module = importlib.import_module(f"benchmarks.programs.spark_{author}")
+    register_pickle_by_value(module)
+    found: Callable[[Any, str], Any] = module.PROGRAMS[program]
+    return found
 
 
 def settle() -> None:
@@ -42,7 +58,7 @@ def settle() -> None:
 
 def main(home: str, tables: str, author: str, program: str, runs: str) -> None:
     spark = session_of(None if home == "-" else home)
-    run = importlib.import_module(f"benchmarks.programs.spark_{author}").PROGRAMS[program]
+    run = program_of(author, program)
     seconds, outcomes, answers = [], [], []
     for _ in range(int(runs)):
         begun = perf_counter()

@@ -50,7 +50,8 @@ class World:
         expected = plainly(frame, engine)
         self.report.parts.clear()
         found, report = answered(frame, engine), self.report
-        assert same(found, expected), f"{what}, {engine}:\n{_shown(frame)}\n{_difference(found, expected)}"
+        right = same(found, expected) or _is_an_answer_of_another_engine(frame, found, expected)
+        assert right, f"{what}, {engine}:\n{_shown(frame)}\n{_difference(found, expected)}"
         self.counts[what] += 1
         self.counts[f"{what}, some reused"] += bool(report.reused)
         self.counts[f"{what}, all reused"] += bool(report.parts) and not report.computed
@@ -100,6 +101,15 @@ def same(found: Any, expected: Any) -> bool:
     if isinstance(expected, BaseException):
         return type(found) is type(expected)
     return bool(found == expected)
+
+
+def _is_an_answer_of_another_engine(frame: programs.Frame, found: Any, expected: Any) -> bool:
+    """Whether one engine of Polars fails where others do not, whose result is then known.
+
+    In memory, a scan with row numbers beside one without does not find the column.
+    """
+    failed = isinstance(expected, BaseException) and not isinstance(found, BaseException)
+    return failed and any(found == plainly(frame, each) for each in ENGINES)
 
 
 def _shown(frame: programs.Frame) -> str:

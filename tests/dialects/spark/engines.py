@@ -47,11 +47,12 @@ class Sail:
 class Spark:
     """A Spark server in a process of its own, on a port of its own; it may be stopped and started again."""
 
-    def __init__(self, **settings):
+    def __init__(self, memory="1g", **settings):
         import pyspark
 
         self.folder = Path(tempfile.mkdtemp(prefix="nectar-spark-"))
         self.home = Path(pyspark.__file__).parent
+        self.memory = memory
         self.settings = settings
         self.port = _free_port()
         self.start()
@@ -73,7 +74,8 @@ class Spark:
         }
         command = [
             str(self.home / "bin" / "spark-submit"), "--class",
-            "org.apache.spark.sql.connect.service.SparkConnectServer", "--master", "local[2]", "--driver-memory", "1g",
+            "org.apache.spark.sql.connect.service.SparkConnectServer", "--master", "local[2]", "--driver-memory",
+            self.memory,
         ]  # fmt: skip
         for name, value in settings.items():
             command += ["--conf", f"{name}={value}"]

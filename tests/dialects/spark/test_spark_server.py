@@ -12,11 +12,12 @@ import pytest
 pytest.importorskip("tests.dialects.spark.at_hand", exc_type=ImportError)
 
 from pyspark.sql import functions as F
+from pyspark.sql.types import LongType
 from tests.dialects.spark import engines
 from tests.dialects.spark.conftest import write_day
 
 import nectar
-from nectar.dialects.spark import fresh, sending
+from nectar.dialects.spark import fresh, interceptor, sending
 
 pytestmark = engines.only_spark
 SOURCE = str(Path(nectar.__file__).parents[1])
@@ -64,6 +65,7 @@ def test_a_frame_that_another_session_has_cached_is_not_taken_for_the_files(spar
 def test_without_the_option_the_answer_would_be_an_old_one(spark, log, outcome, monkeypatch):
     """If this fails, Spark has changed: the option may no longer be needed."""
     monkeypatch.setattr(sending, "refreshed", lambda relation, states: relation)
+    monkeypatch.setattr(interceptor, "grow", lambda *_: None)
     made = seconds(spark, log)
     outcome(made.collect)
     write_day(log, 3)
@@ -132,9 +134,58 @@ def test_packages_of_the_server_count(spark, outcome, monkeypatch):
     made = spark.range(2).select(F.udf(lambda n: n + 43, "long")("id"))
     outcome(made.collect)
     assert outcome(made.collect)[1] == "reused"
-    monkeypatch.setattr(workers, "environment_of", lambda connection: b"another")
+    monkeypatch.setattr(workers, "digest_of_environment", lambda told: b"another")
     assert outcome(made.collect)[1] == "computed"
     assert outcome(spark.range(2).collect)[1] == "computed"
+
+
+def test_other_sessions_of_a_server_need_not_ask_it_again_for_a_while(new_session, enabled, outcome, monkeypatch):
+    from nectar.dialects.spark import elsewhere, workers
+
+    asked = []
+    ask = workers.environment_of
+    monkeypatch.setattr(workers, "environment_of", lambda connection: asked.append(1) or ask(connection))
+    double = F.udf(lambda n: 2 * n, LongType())
+    run = lambda: outcome(new_session().range(2).select(double("id")).collect)[1]
+    assert [run(), run(), run()] == ["computed", "reused", "reused"]
+    assert len(asked) == 1
+    monkeypatch.setattr(elsewhere, "_TRUSTED", -1)
+    assert run() == "reused"
+    assert len(asked) == 2
+
+
+def test_a_session_with_other_settings_asks_by_itself(new_session, enabled, outcome, monkeypatch):
+    from nectar.dialects.spark import workers
+
+    told = iter(["one", "two"])
+    monkeypatch.setattr(workers, "environment_of", lambda connection: next(told))
+    double = F.udf(lambda n: 3 * n, LongType())
+    assert outcome(new_session().range(2).select(double("id")).collect)[1] == "computed"
+    other = new_session()
+    other.conf.set("spark.sql.execution.pyspark.binaryAsBytes", "true")
+    assert outcome(other.range(2).select(double("id")).collect)[1] == "computed"
+    assert list(told) == []
+
+
+def test_functions_may_import_files_that_were_sent(spark, outcome, tmp_path):
+    double = F.udf(lambda n: 5 * n, "long")
+    rows = spark.createDataFrame([(n,) for n in range(3)], "id long")
+    assert outcome(rows.select(double("id")).collect)[1] == "computed"
+    assert outcome(rows.select(double("id")).collect)[1] == "reused"
+    (tmp_path / "colorsys.py").write_text("")
+    spark.addArtifacts(str(tmp_path / "colorsys.py"), pyfile=True)
+    _, what, why = outcome(rows.select(double("id")).collect)
+    assert what == "uncacheable"
+    assert "files were sent" in why
+    assert outcome(rows.collect)[1] == "computed"
+    assert outcome(rows.collect)[1] == "reused"
+
+
+def test_also_those_of_the_session_that_a_session_was_cloned_from(spark, outcome, tmp_path):
+    (tmp_path / "colorsys.py").write_text("")
+    spark.addArtifacts(str(tmp_path / "colorsys.py"), pyfile=True)
+    clone = spark.cloneSession()
+    assert "files were sent" in outcome(clone.range(3).select(F.udf(lambda n: 7 * n, "long")("id")).collect)[2]
 
 
 # words that Spark takes for something else

@@ -44,6 +44,7 @@ def _init(self: Any, *args: Any, **kwargs: Any) -> None:
         channel = grpc.intercept_channel(self._channel, between)
         stub = base_pb2_grpc.SparkConnectServiceStub(channel)
         connect(self, self._internal_stub)
+        self._artifact_manager._stub = stub
     except Exception:
         _log.exception("a Spark session runs as without Nectar")
         return

@@ -41,11 +41,17 @@ class Connection:
         self._settings: dict[str, str] | None = None
         # Whoever else was told the name of the session may change its settings at any time.
         self._may_be_reset = getattr(client._builder, "session_id", None) is not None
+        self.sent_files = False  # to its session, where functions may import them
 
     @property
     def session(self) -> str:
         """What the server calls its session, by its latest answer."""
         return self._session
+
+    @property
+    def user(self) -> str:
+        """Who the client says it is."""
+        return str(self._living()._user_id or "")
 
     @property
     def endpoint(self) -> str:

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from pathlib import Path
+from collections.abc import Collection, Mapping
+from typing import Final
 
+from nectar.catalog.service import Catalog
 from nectar.dialects.spark import sight, workers
 from nectar.dialects.spark.connections import Connection
 from nectar.dialects.spark.functions import Pickled
 from nectar.dialects.spark.reads import Source
-from nectar.errors import EnvironmentFailure
+from nectar.errors import EnvironmentFailure, NectarError
+from nectar.keys.expansion import joined
+from nectar.keys.scheme import digest_of
+from nectar.session import Session
+from nectar.store.read import Result
+
+_TRUSTED: Final = 600.0  # seconds that what one session was told by a server holds for others
 
 
 class Elsewhere:
-    """The server of one query. home: of the store. unseen: the reasons given so far."""
+    """The server of one query. settings: of its session, as they are now. unseen: the reasons given so far."""
 
-    def __init__(self, connection: Connection, home: Path) -> None:
-        self._connection, self._home = connection, home
+    def __init__(self, connection: Connection, settings: Mapping[str, str], session: Session) -> None:
+        self._connection, self._settings, self._session = connection, settings, session
         self.unseen: list[str] = []
 
     def why_unseen(self, source: Source) -> str:
         """Why the server may see other files than this process; empty if it sees the same."""
-        reason = sight.why_unseen(self._connection, source, self._home)
+        reason = sight.why_unseen(self._connection, source, self._session.settings.home)
         if reason:
             self.unseen.append(reason)
         return reason
@@ -30,6 +37,8 @@ class Elsewhere:
         """Why functions may do something else at the server than here; empty if they do not."""
         if not functions:
             return ""
+        if self._connection.sent_files:
+            return "files were sent to the server for this session, and functions may import them"
         reason = workers.why_unlike(functions)
         try:
             return reason or ("" if self.environment() else "the server does not tell how it runs functions")
@@ -38,4 +47,30 @@ class Elsewhere:
 
     def environment(self) -> bytes:
         """What functions run with at the server."""
-        return workers.environment_of(self._connection)
+        return workers.digest_of_environment(self._connection.remembered("workers", self._environment))
+
+    def _environment(self) -> str:
+        """What other sessions were told a short while ago, or this one now: a session's first worker takes a second."""
+        key, catalog = self._key(), self._session.catalog
+        told = None if catalog is None else self._told_to_others(catalog, key)
+        if told is None:
+            told = workers.environment_of(self._connection)
+            if catalog is not None:
+                about = f"what functions run with at {self._connection.endpoint}"
+                catalog.keep(key, key, told, about=about, replaces=True)
+        return told
+
+    def _told_to_others(self, catalog: Catalog, key: bytes) -> str | None:
+        try:
+            entry = catalog.index.lookup([key]).get(key)
+            if entry is None or abs(self._session.clock.now() - entry.created) > _TRUSTED:
+                return None
+            opened = catalog.open(entry)
+            return str(opened.to_object()) if isinstance(opened, Result) else None
+        except NectarError:
+            return None
+
+    def _key(self) -> bytes:
+        """Stands for the server since it was started, for who asks, and for the settings of the session."""
+        settings = [text for name in sorted(self._settings) for text in (name, self._settings[name])]
+        return digest_of(joined("workers", self._connection.endpoint, self._connection.user, *settings))

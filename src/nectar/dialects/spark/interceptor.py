@@ -46,10 +46,16 @@ _UNDECIDED: Final = frozenset({
     grpc.StatusCode.ABORTED, grpc.StatusCode.UNKNOWN,
 })  # fmt: skip
 
+_ROWS: Final = "cache/"  # what the names of files begin with that hold rows of local frames
+
 enabled = False  # whether results are reused; what servers are taught is noticed all the time
 
 
-class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterceptor):  # type: ignore[misc]  # grpc has no types
+class Interceptor(  # grpc has no types
+    grpc.UnaryStreamClientInterceptor,  # type: ignore[misc]
+    grpc.UnaryUnaryClientInterceptor,  # type: ignore[misc]
+    grpc.StreamUnaryClientInterceptor,  # type: ignore[misc]
+):
     """What one client sends and gets passes through here."""
 
     def __init__(self, client: Any) -> None:
@@ -180,6 +186,7 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
     def inherit(self, other: Interceptor) -> None:
         """This session was made from another one, and knows what its server was taught there."""
         self._taught.inherit(other._taught)
+        connection_of(self._client).sent_files = connection_of(other._client).sent_files
 
     def _over_parts(self, query: Query, request: Any) -> Any:
         """The request over known parts. The program's own stays as it is: its client may send it again."""
@@ -296,6 +303,19 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
             return answer
         return continuation(details, request)
 
+    # calls that are a stream
+
+    def intercept_stream_unary(self, continuation: Any, details: Any, requests: Any) -> Any:
+        """The answer to files that are sent; it is noticed if there are others than rows of local frames."""
+        return continuation(details, self._seen(requests))
+
+    def _seen(self, requests: Iterator[Any]) -> Iterator[Any]:
+        for request in requests:
+            names = self._safely(_names_of_files, request)
+            if names is None or not all(name.startswith(_ROWS) for name in names):
+                connection_of(self._client).sent_files = True
+            yield request
+
     def _note_persisted(self, request: Any) -> None:
         """Remembers which frames the program wants to be kept."""
         kind = request.WhichOneof("analyze")
@@ -334,6 +354,12 @@ class Interceptor(grpc.UnaryStreamClientInterceptor, grpc.UnaryUnaryClientInterc
         if (about or text) not in self._failures:
             self._failures.add(about or text)
             _log.warning("a Spark program runs as without Nectar: %s", text, exc_info=exc_info)
+
+
+def _names_of_files(request: Any) -> list[str]:
+    """The names of the files that a request begins to send."""
+    begun = [request.begin_chunk.name] if request.HasField("begin_chunk") else []
+    return begun + [each.name for each in request.batch.artifacts]
 
 
 class _Recorded:

@@ -255,7 +255,7 @@ def _validity(client: Any, engine: Engine, now: float) -> Validity:
 
 
 def _elsewhere(session: Session, engine: Engine) -> Elsewhere | None:
-    return None if engine.elsewhere is None else Elsewhere(engine.elsewhere, session.settings.home)
+    return None if engine.elsewhere is None else Elsewhere(engine.elsewhere, engine.settings, session)
 
 
 def _why_not_elsewhere(root: Any, found: Keyed, connection: Connection | None) -> str:

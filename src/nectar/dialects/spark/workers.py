@@ -36,9 +36,13 @@ _OLD: Final = frozenset(
 )  # not written
 
 
-def environment_of(connection: Connection) -> bytes:
-    """The versions of Python and of all packages that functions run with at the server."""
-    told: str = connection.remembered("workers", lambda: connection.rows(_question()).column(0)[0].as_py())
+def environment_of(connection: Connection) -> str:
+    """The versions of Python and of all packages that functions run with at the server, as it tells."""
+    return str(connection.rows(_question()).column(0)[0].as_py())
+
+
+def digest_of_environment(told: str) -> bytes:
+    """What a key has of an environment."""
     return digest_of(joined("workers", told))
 
 
