@@ -8,6 +8,7 @@
 #   make test-deep          the long tests too
 #   make test-all-pythons   the tests on every supported Python that is installed here
 #   make bench              all benchmarks; make bench-fingerprint: one of them
+#   make bench-spark-server the benchmark of Spark programs on a Spark server (needs Java)
 #   make docs               the documentation as a web site, in site/
 #   make clean              removes everything that make has made
 
@@ -26,9 +27,10 @@ SAIL_READY := $(SAIL_VENV)/.ready
 SPARK ?=
 SPARK_VENV ?= .venv-spark$(addprefix -,$(SPARK))
 SPARK_READY := $(SPARK_VENV)/.ready
-SPARK_NEEDS := -e . 'pyspark[connect]$(if $(SPARK),==$(SPARK),>=4.2$(comma)<4.4)' 'pandas<3' 'sqlglot>=30,<31' pytest hypothesis
 # DuckDB's extension makes the tables and queries of TPC-DS.
-SAIL_TESTS := pytest pytest-xdist hypothesis duckdb duckdb-extension-tpcds
+TPCDS := duckdb duckdb-extension-tpcds
+SPARK_NEEDS := -e . 'pyspark[connect]$(if $(SPARK),==$(SPARK),>=4.2$(comma)<4.4)' 'pandas<3' 'sqlglot>=30,<31' pytest hypothesis $(TPCDS)
+SAIL_TESTS := pytest pytest-xdist hypothesis $(TPCDS)
 BENCHES := $(foreach topic,$(TOPICS),$(if $(wildcard benchmarks/$(topic).py),bench-$(topic)))
 
 # uv is used where it is already there; it is never installed. Of pip only errors are shown.
@@ -140,6 +142,10 @@ bench-%: $(READY)
 
 bench-spark: $(SAIL_READY)
 	@$(SAIL_VENV)/bin/python -P benchmarks/spark.py
+
+bench-spark-server:
+	@if ! java -version >/dev/null 2>&1; then echo "Skipped: there is no Java, which Spark needs"; \
+	else $(MAKE) --no-print-directory $(SPARK_READY) && $(SPARK_VENV)/bin/python -P benchmarks/spark.py --engine spark; fi
 
 docs: $(DOCS_READY)
 	$(BIN)/zensical build --clean --config-file mkdocs.yml

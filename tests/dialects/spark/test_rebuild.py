@@ -294,6 +294,23 @@ def test_files_that_came_later_do_not_belong_to_an_old_result(project, path, fir
     assert rows(after) == rows(before)
 
 
+def test_an_older_version_of_a_delta_table_is_read_again(project):
+    table = str(project.root / "table")
+    project.main(
+        f"""
+        more = spark.range(30).withColumn("g", F.col("id") % 2)
+        more.write.format("delta").mode("append").save({table!r})
+        show(spark.read.format("delta").load({table!r}).groupBy("g").count())
+        """
+    )
+    project.run()
+    key, before = project.evict_one()
+    project.run()
+    done, after = project.rebuild(key)
+    assert done.made
+    assert rows(after) == rows(before)
+
+
 def test_files_that_came_later_are_told_where_the_path_is_part_of_the_result(project):
     project.file("day=1/a.parquet")
     project.main(f"show(spark.read.parquet({str(project.data / 'day=1')!r}).filter('a > 3'))")

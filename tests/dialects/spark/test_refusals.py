@@ -51,7 +51,14 @@ def with_global_view(spark):
     return spark.table("global_temp.v")
 
 
+def with_table(spark, folder):
+    if not folder.exists():
+        rows(spark).write.format("delta").save(str(folder))
+    return spark.read.format("delta").load(str(folder))
+
+
 REUSED = {
+    "Delta tables": lambda s, d: with_table(s, d / "table"),
     "files: Parquet, CSV, JSON, text": lambda s, d: s.read.csv(str(d / "t.csv"), header=True, inferSchema=True),
     "frames made from local rows": lambda s, d: rows(s),
     "`select`, `filter`, `withColumn`": lambda s, d: rows(s).filter(F.col("n") > 1).withColumn("m", F.col("n") + 1),
@@ -82,7 +89,7 @@ REFUSED = {
     ),
     "such functions within text": (lambda s, d: rows(s).selectExpr("n + rand() as r"), "each time"),
     "columns that a file does not have, meant as functions": (lambda s, d: rows(s).select("current_date"), "clock"),
-    "other sources: JDBC, Delta, your own": (lambda s, d: s.read.format("delta").load(str(d)), "not from files"),
+    "other sources: JDBC, Iceberg, your own": (lambda s, d: s.read.format("iceberg").load(str(d)), "not from files"),
 }  # fmt: skip
 
 

@@ -3,7 +3,8 @@
 In: the message of a read. Out: a Source: canonical bytes of format, schema and options, and the files below each path.
 Law: the files are all that any engine could read for these paths, hidden ones and those in folders below included; one
 that an engine leaves out costs a miss when it changes, one that we left out would cost the truth. For a pattern these
-are all files below the folder that it begins with.
+are all files below the folder that it begins with. For a Delta table they are its log and its data: files of data
+elsewhere, which the log of a clone names, are written once and never changed.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from nectar.keys.expansion import joined
 from nectar.store.inputs import failures
 
 FORMATS: Final = frozenset({"parquet", "orc", "csv", "json", "text"})
+DELTA: Final = "delta"
+# Not timestampAsOf, which is compared with the times of files; those are in no key.
+_OPTIONS_OF_DELTA: Final = frozenset({"path", "versionasof"})
 _OPTIONS: Final = frozenset({
     "path", "header", "sep", "delimiter", "quote", "escape", "inferschema", "nullvalue", "emptyvalue", "nanvalue",
     "positiveinf", "negativeinf", "dateformat", "timestampformat", "timestampntzformat", "encoding", "charset",
@@ -50,12 +54,16 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a read reads. content: format, schema, options. paths: as the program has them. listings: one for each."""
+    """What a read reads. content: format, schema, options. paths: as the program has them. listings: one for each.
+
+    is_table: which of its files it reads is written in others, so that none can be read alone.
+    """
 
     content: bytes
     text: str
     paths: tuple[str, ...]
     listings: tuple[Listing, ...]
+    is_table: bool = False
 
     @property
     def files(self) -> list[str]:
@@ -92,15 +100,17 @@ def source_of(read: Any) -> Source:
     others = [text for name in sorted(options.keys() - {"path"}) for text in (name, options[name])]
     schema = ("schema", source.schema) if source.HasField("schema") else ("inferred",)
     content = joined("files", source.format.lower(), *schema, *others)
-    return Source(content, f"{source.format} {', '.join(paths)}", tuple(paths), listings)
+    is_table = source.format.lower() == DELTA
+    return Source(content, f"{source.format} {', '.join(paths)}", tuple(paths), listings, is_table)
 
 
 def _expect_understood(source: Any, options: dict[str, str]) -> None:
-    if source.format.lower() not in FORMATS:
+    is_table = source.format.lower() == DELTA
+    if source.format.lower() not in FORMATS and not is_table:
         raise UserError(f"it reads from {source.format or 'whatever the server reads by default'}, and not from files")
     if len(options) != len(source.options):
         raise UserError("options of a read differ by capital letters only")
-    unknown = sorted(options.keys() - _OPTIONS)
+    unknown = sorted(options.keys() - (_OPTIONS_OF_DELTA if is_table else _OPTIONS))
     if unknown:
         raise UserError(f"the option {unknown[0]} of a read is not known")
     if source.predicates or source.source_name:

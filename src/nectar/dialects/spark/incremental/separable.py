@@ -64,6 +64,8 @@ class Separation:
         if number not in self._keyed.reads or read.WhichOneof("read_type") != "data_source":
             return "its files are not known"
         source, _ = self._keyed.reads[number]
+        if source.is_table:
+            return "which files of a table are read is written in others"
         if any("=" in listing.root for listing in source.listings):
             return "its path may be part of its rows"
         return frozenset({number})
