@@ -25,6 +25,7 @@ from tests.dialects.spark import tpcds
 
 from nectar.dialects.spark import functions, interceptor
 from nectar.dialects.spark.sql import queries
+from nectar.dialects.spark.sql.words import pieces_of
 from nectar.keys import outcome
 
 ROUNDS = 3  # of which the median counts
@@ -86,6 +87,7 @@ def report_on(report: Report, name: str, words: str, programs: dict[str, Callabl
         for _ in range(ROUNDS):
             if turn == "first":
                 queries._read.cache_clear()
+                pieces_of.cache_clear()
                 outcome._memory.clear()
             rounds.append([measure(run, clock) for run in programs.values()])
         times = [median(taken) for taken in zip(*rounds, strict=True) if None not in taken]

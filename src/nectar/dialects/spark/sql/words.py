@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 _PIECE: Final = re.compile(
@@ -48,6 +49,7 @@ class Piece:
         return self.text.lower() if self.kind in ("word", "sign") else ""
 
 
+@lru_cache(maxsize=16)  # a text is looked at for what it does, for what it reads, and when its rows are asked for
 def pieces_of(text: str) -> tuple[Piece, ...] | str:
     """The pieces of a text, or why it is not read."""
     found: list[Piece] = []
