@@ -1,13 +1,8 @@
 """Deleted results of Spark programs are made again by their recipes, in fresh processes without the program's files."""
 
-import json
 import os
-import shutil
-import subprocess
-import sys
 import textwrap
 from dataclasses import replace
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -17,17 +12,11 @@ pytest.importorskip("tests.dialects.spark.at_hand", exc_type=ImportError)
 import pyarrow as pa
 import pyarrow.parquet
 from tests.dialects.spark import engines
+from tests.recipes.projects import Project, reasons_of
 
-from nectar.catalog.embedded import open_catalog
 from nectar.dialects.spark.prescription import decoded
-from nectar.errors import RebuildError
-from nectar.recipes.rebuild import rebuilt
-from nectar.recipes.recipe import found_by, put, recipes_of
-from nectar.settings import Settings
-from nectar.store.read import Result
 
 pytestmark = engines.only_sail
-SOURCE = Path(__file__).parents[3] / "src"
 
 MAIN = """
     import json
@@ -39,39 +28,16 @@ MAIN = """
 """
 
 
-class Project:
-    """A program in a folder of its own, run in processes of its own, and the store it uses."""
+class SparkProject(Project):
+    """A program of Spark over a folder of files."""
 
     def __init__(self, root):
-        self.root = root
-        self.folder = root / "project"
-        self.folder.mkdir()
+        super().__init__(root)
         self.data = root / "data"
         self.data.mkdir()
-        self.settings = Settings(home=root / "home", reserve=0)
-        self.environment = {
-            **os.environ, "NECTAR_HOME": str(self.settings.home), "NECTAR_RESERVE": "0", "PYTHONPATH": str(SOURCE),
-        }  # fmt: skip
-        self.environment.pop("SPARK_REMOTE", None)
-
-    def write(self, **texts):
-        for name, text in texts.items():
-            path = self.folder / f"{name}.py"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(textwrap.dedent(text))
 
     def main(self, text):
         self.write(main=textwrap.dedent(MAIN) + textwrap.dedent(text))
-
-    def nectar(self, *arguments, fails=False):
-        command = [sys.executable, "-m", "nectar.cli", *map(str, arguments)]
-        done = subprocess.run(command, cwd=self.folder, env=self.environment, capture_output=True, text=True)
-        assert fails or done.returncode == 0, done.stderr
-        return done
-
-    def run(self):
-        """Runs the program; the values that it printed, a list for each line."""
-        return [json.loads(line) for line in self.nectar("run", "main.py").stdout.splitlines()]
 
     def file(self, name="a.parquet", rows=50, start=0):
         path = self.data / name
@@ -80,55 +46,7 @@ class Project:
         pa.parquet.write_table(table, path)
         return path
 
-    def lose_sources(self):
-        shutil.rmtree(self.folder)
-        self.folder.mkdir()
-
-    def evict(self):
-        """Deletes everything; returns what was there, by key."""
-        with closing_catalog(self) as catalog:
-            entries = list(catalog.index.entries())
-            tables = {entry.key: read(catalog, entry) for entry in entries}
-            assert catalog.discard(entries) == len(entries)
-            return tables
-
-    def evict_one(self):
-        ((key, table),) = self.evict().items()
-        return key, table
-
-    def recipe(self, key):
-        with closing_catalog(self) as catalog:
-            return recipes_of(catalog, key)[0]
-
-    def change_recipe(self, key, change):
-        """The only recipe of a key is another one from now on."""
-        with closing_catalog(self) as catalog:
-            written = recipes_of(catalog, key)[0]
-            forget = "DELETE FROM versions WHERE label LIKE 'recipe %'"
-            catalog.index._write("forget", lambda rows: rows.execute(forget))
-            found_by(catalog, key, put(catalog, replace(written, recipe=change(written.recipe))))
-
-    def rebuild(self, key, **options):
-        with closing_catalog(self) as catalog:
-            done = rebuilt(catalog, key, self.settings, **options)
-            return done, read(catalog, done.entry)
-
-
-class closing_catalog:
-    def __init__(self, project):
-        self.catalog = open_catalog(project.settings)
-
-    def __enter__(self):
-        return self.catalog
-
-    def __exit__(self, *_):
-        self.catalog.close()
-
-
-def read(catalog, entry):
-    opened = catalog.open(entry)
-    assert isinstance(opened, Result)
-    with opened:
+    def copy(self, opened):
         return pa.table(opened.to_arrow().to_pydict(), schema=opened.to_arrow().schema)
 
 
@@ -136,15 +54,9 @@ def rows(table):
     return sorted(map(repr, table.to_pylist()))
 
 
-def reasons_of(project, key, **options):
-    with pytest.raises(RebuildError) as raised:
-        project.rebuild(key, **options)
-    return raised.value.reasons
-
-
 @pytest.fixture
 def project(tmp_path):
-    return Project(tmp_path)
+    return SparkProject(tmp_path)
 
 
 # getting it back
@@ -375,10 +287,10 @@ def test_a_part_that_the_engine_wrote_is_written_again(project):
         """
     project.main(program)
     (values,) = project.run()
-    with closing_catalog(project) as catalog:
+    with project.catalog() as catalog:
         entries = {entry.kind: entry for entry in catalog.index.entries()}
         assert set(entries) == {"arrow", "parquet"}
-        before = read(catalog, entries["parquet"])
+        before = project.read(catalog, entries["parquet"])
         assert before.column_names == ["g", "total"]
         assert catalog.discard(entries.values()) == 2
     project.lose_sources()
@@ -396,7 +308,7 @@ def test_a_part_that_the_engine_wrote_is_written_again(project):
     assert rows(after) == rows(before)
     project.main(program)
     assert project.run() == [values]
-    with closing_catalog(project) as catalog:
+    with project.catalog() as catalog:
         assert len(list(catalog.index.entries())) == 2
 
 
@@ -491,7 +403,7 @@ def test_a_function_that_was_changed_from_outside_is_not_run(project):
     key, _ = project.evict_one()
     (reason,) = reasons_of(project, key)
     assert "'project' is not what it was" in reason
-    with closing_catalog(project) as catalog:
+    with project.catalog() as catalog:
         assert not catalog.index.lookup([key])
 
 
