@@ -7,6 +7,7 @@ system, and on a local file system they are durable then.
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -39,7 +40,7 @@ class Sink(Protocol):
         """The file is closed; what it contains is of no value."""
 
 
-class HashingSink:
+class HashingSink(ABC):
     """Gathers small pieces, hashes them, hands them on in large ones. Looks like a file, for those who want one."""
 
     closed = False  # for Arrow, which asks
@@ -107,11 +108,13 @@ class HashingSink:
         self._hash.update(view)
         self._put(view)
 
+    @abstractmethod
     def _put(self, view: memoryview) -> None:
-        raise NotImplementedError
+        """Writes bytes."""
 
+    @abstractmethod
     def _end(self) -> None:
-        raise NotImplementedError
+        """Everything is durable, and the file closed."""
 
 
 class LocalSink(HashingSink):
