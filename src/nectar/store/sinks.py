@@ -36,6 +36,7 @@ class Sink(Protocol):
     def finish(self) -> Written:
         """Everything is written and durable, and the file closed."""
 
+    @abstractmethod
     def abandon(self) -> None:
         """The file is closed; what it contains is of no value."""
 
@@ -74,6 +75,7 @@ class HashingSink(ABC):
         self._end()
         return Written(self._size, self._hash.digest())
 
+    @abstractmethod
     def abandon(self) -> None:
         """The file is closed; what it contains is of no value."""
 
@@ -81,10 +83,10 @@ class HashingSink(ABC):
         """How many bytes were taken."""
         return self._size
 
-    def flush(self) -> None:
+    def flush(self) -> None:  # noqa: B027 - that is all it does
         """Nothing: only `finish` promises anything."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - that is all it does
         """Nothing: libraries close what they are given, but the file ends with `finish`."""
 
     def readable(self) -> bool:
