@@ -36,8 +36,7 @@ class Sink(Protocol):
     def finish(self) -> Written:
         """Everything is written and durable, and the file closed."""
 
-    @abstractmethod
-    def abandon(self) -> None:
+    def abandon(self) -> None:  # noqa: B027 - there may be no file
         """The file is closed; what it contains is of no value."""
 
 
@@ -75,8 +74,7 @@ class HashingSink(ABC):
         self._end()
         return Written(self._size, self._hash.digest())
 
-    @abstractmethod
-    def abandon(self) -> None:
+    def abandon(self) -> None:  # noqa: B027 - there may be no file
         """The file is closed; what it contains is of no value."""
 
     def tell(self) -> int:
