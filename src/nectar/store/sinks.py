@@ -36,7 +36,7 @@ class Sink(Protocol):
     def finish(self) -> Written:
         """Everything is written and durable, and the file closed."""
 
-    def abandon(self) -> None:  # noqa: B027 - there may be no file
+    def abandon(self) -> None:
         """The file is closed; what it contains is of no value."""
 
 
