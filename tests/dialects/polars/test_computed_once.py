@@ -112,3 +112,79 @@ def test_a_function_that_changed_is_another(enabled, log):
     second = _doubled(log, lambda seconds: seconds * 5).select(b="twice")
     found = pl.concat([first, second], how="horizontal").collect()
     assert_frame_equal(found.select(found["a"] * 5), found.select(a=found["b"] * 3))
+
+
+def _merged(log):
+    """A plan over which Polars breaks down once its equal functions, of which it sees four, are taken for one."""
+
+    def largest():
+        groups = pl.scan_parquet(log / "*.parquet").group_by("day", maintain_order=True)
+        pages = groups.map_groups(lambda group: group, schema=None).sort("day", maintain_order=True)
+        most = pages.group_by("page", maintain_order=True).agg(pl.col("seconds").max(), (pl.len() > 1).alias("often"))
+        return most.filter("often").select("page", "seconds").sort("seconds", maintain_order=True)
+
+    merged = [largest().merge_sorted(largest().head(3), key="seconds") for _ in range(2)]
+    return pl.concat(merged, parallel=True).cache()
+
+
+def test_where_polars_breaks_down_over_it_the_query_runs_as_it_was_given(enabled, log):
+    expected = _merged(log).collect(engine=nectar.PolarsEngine("streaming").inner)
+    for _ in range(2):
+        assert_frame_equal(_merged(log).collect(engine="streaming"), expected)
+
+
+class Breaks(pl.Engine):
+    """An engine that breaks down over all plans but those that were given to it as they are."""
+
+    name = "breaks"
+
+    def __init__(self, given):
+        super().__init__()
+        self._given, self._inner = given, nectar.PolarsEngine("in-memory").inner
+        self.broke = 0
+
+    def _expect_given(self, frames):
+        if not all(any(frame is given for given in self._given) for frame in frames):
+            self.broke += 1
+            raise pl.exceptions.PanicException("broken")
+
+    def execute(self, lf, **options):
+        raise AssertionError("nobody asks for it")
+
+    def collect(self, lf, **options):
+        self._expect_given([lf])
+        return self._inner.collect(lf, **options)
+
+    def collect_all(self, lfs, **options):
+        self._expect_given(lfs)
+        return self._inner.collect_all(lfs, **options)
+
+    def sink_parquet(self, lf, path, **options):
+        self._expect_given([lf])
+        self._inner.sink_parquet(lf, path, **options)
+
+
+def _collected(query, engine, path):
+    return query.collect(engine=engine)
+
+
+def _together(query, engine, path):
+    return pl.collect_all([query, query], engine=engine)[0]
+
+
+def _written(query, engine, path):
+    query.sink_parquet(path, engine=engine)
+    return pl.read_parquet(path)
+
+
+@pytest.mark.parametrize("run", [_collected, _together, _written])
+@pytest.mark.parametrize("known", [False, True])
+def test_whatever_it_breaks_down_over(enabled, log, tmp_path, run, known):
+    query = _joined(log)
+    expected = query.collect(engine=nectar.PolarsEngine("in-memory").inner)
+    if known:
+        _doubled(log).collect()
+        enabled.settle()
+    inner = Breaks([query])
+    assert_frame_equal(run(query, nectar.PolarsEngine(inner), tmp_path / "written.parquet"), expected)
+    assert bool(inner.broke) == (known or run is not _written)

@@ -28,6 +28,7 @@ from nectar.report.site import call_site
 from nectar.session import Session, current, running
 
 _log: Final = logging.getLogger("nectar.polars")
+_AS_GIVEN: Final = "not kept: it ran as it was given, and may have seen other files than its key is made of"
 
 
 class PolarsEngine(pl.Engine):
@@ -107,7 +108,7 @@ class PolarsEngine(pl.Engine):
         part = _part_of(session, query)
         begun = time.perf_counter()
         try:
-            frame = self._run(query, lf, options)
+            frame, as_given = self._run(query, lf, options)
         except BaseException:
             release(query)
             raise
@@ -115,20 +116,31 @@ class PolarsEngine(pl.Engine):
         tell_hits(session, report, query, 0.0)
         report.add(part)
         session.totals.count(part)
-        _kept(query, frame, part)
+        if as_given:
+            part.keeping = _AS_GIVEN
+            release(query)
+        else:
+            _kept(query, frame, part)
         return frame
 
-    def _run(self, query: Query, lf: pl.LazyFrame, options: dict[str, Any]) -> pl.DataFrame:
-        """The result; if the rewritten query fails, whatever the query itself does."""
+    def _run(self, query: Query, lf: pl.LazyFrame, options: dict[str, Any]) -> tuple[pl.DataFrame, bool]:
+        """The result, and whether it is that of the query as it was given; which runs if what we made of it fails."""
         if query.known or query.choice.keep or query.growing:
             try:
-                return computed(query, lambda frame: self.inner.collect(frame, **options))
+                return computed(query, lambda frame: self.inner.collect(frame, **options)), False
             except (Exception, pl.exceptions.PanicException) as error:
                 if not is_own_fault(query, error):
                     raise
                 _log.info("the query runs as it is: with known parts it failed: %s", error)
                 query.forget_known()
-        return self.inner.collect(query.as_keyed(lf), **options)  # type: ignore[no-any-return]
+        ours = query.as_keyed(lf)
+        try:
+            return self.inner.collect(ours, **options), False
+        except pl.exceptions.PanicException as error:
+            if ours is lf:
+                raise
+            _log.info("the query runs as it was given: Polars broke down over what we made of it: %s", error)
+        return self.inner.collect(lf, **options), True
 
     def execute(self, lf: pl.LazyFrame, *, optimizations: Any) -> Any:
         """The frame of a query, as Polars wraps it."""
@@ -152,7 +164,8 @@ class PolarsEngine(pl.Engine):
         try:
             results = self._run_together(plan, optimizations)
         except (Exception, pl.exceptions.PanicException) as error:
-            if not plan.answers:
+            ours = plan.answers or (isinstance(error, pl.exceptions.PanicException) and len(plan.given) < len(lfs))
+            if not ours:
                 raise
             _log.info("several queries run as they are: with known parts they failed: %s", error)
             plan = as_given(lfs)
@@ -183,8 +196,8 @@ class PolarsEngine(pl.Engine):
         else:
             part = report.add(_part_of(session, query))
             part.seconds = seconds
-            if given:  # it may have seen other files than its key is made of
-                part.keeping = "not kept: it ran as it was given"
+            if given:
+                part.keeping = _AS_GIVEN
             else:
                 _kept(query, frame, part)
         session.totals.count(part)
@@ -237,6 +250,11 @@ class PolarsEngine(pl.Engine):
         rewritten, query = self._rewritten(lf)
         try:
             getattr(self.inner, method)(rewritten, target, **options)
+        except pl.exceptions.PanicException as error:
+            if rewritten is lf or not isinstance(target, str | Path):
+                raise
+            _log.info("the query runs as it was given: Polars broke down over what we made of it: %s", error)
+            getattr(self.inner, method)(lf, target, **options)
         finally:
             if query is not None:
                 query.close()
