@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import polars as pl
 import pytest
-from tests.dialects.polars.test_rebuild import write_distribution
+from tests.recipes.projects import write_distribution
 
 from nectar.catalog.embedded import open_catalog
 from nectar.recipes.recipe import found_by, put, recipes_of

@@ -1,5 +1,7 @@
 """A program whose results are deleted and made again, whatever its engine."""
 
+import base64
+import hashlib
 import json
 import os
 import shutil
@@ -82,9 +84,9 @@ class Project:
             return self.copy(opened)
 
     def evict(self):
-        """Deletes everything; returns what was there, by key."""
+        """Deletes all tables; returns what was there, by key."""
         with self.catalog() as catalog:
-            entries = list(catalog.index.entries())
+            entries = [entry for entry in catalog.index.entries() if entry.kind in ("arrow", "parquet")]
             found = {entry.key: self.read(catalog, entry) for entry in entries}
             assert catalog.discard(entries) == len(entries)
             return found
@@ -119,3 +121,16 @@ def reasons_of(project, key, **options):
     with pytest.raises(RebuildError) as raised:
         project.rebuild(key, **options)
     return raised.value.reasons
+
+
+def write_distribution(folder, name, version, files):
+    """An installed package, as an installer leaves it."""
+    info = folder / f"{name}-{version}.dist-info"
+    info.mkdir(parents=True)
+    lines = []
+    for path, text in files.items():
+        (folder / path).write_text(text)
+        digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
+        lines.append(f"{path},sha256={digest},{len(text)}")
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    (info / "RECORD").write_text("\n".join([*lines, f"{info.name}/RECORD,,", ""]))

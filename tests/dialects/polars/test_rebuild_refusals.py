@@ -8,7 +8,7 @@ import msgspec
 import polars as pl
 import pytest
 from tests.dialects.polars.projects import MAIN, QUERY, PolarsProject, simple
-from tests.recipes.projects import reasons_of
+from tests.recipes.projects import reasons_of, write_distribution
 
 from nectar.dialects.polars.keying import _text
 from nectar.dialects.polars.plan import Plan
@@ -113,22 +113,6 @@ def test_a_function_of_a_package_that_is_not_installed_any_more(project):
         assert [module.name for module in recipe.modules] == ["steps"]
     reasons = reasons_of(project, key)  # this process, and so the one it starts, does not have it
     assert reasons == ("change (steps.py:3) needs sparkle 1.2, which is not installed: pip install 'sparkle==1.2'",)
-
-
-def write_distribution(folder, name, version, files):
-    """An installed package, as an installer leaves it."""
-    import base64
-    import hashlib
-
-    info = folder / f"{name}-{version}.dist-info"
-    info.mkdir(parents=True)
-    lines = []
-    for path, text in files.items():
-        (folder / path).write_text(text)
-        digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
-        lines.append(f"{path},sha256={digest},{len(text)}")
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-    (info / "RECORD").write_text("\n".join([*lines, f"{info.name}/RECORD,,", ""]))
 
 
 def test_code_that_its_text_does_not_tell_is_not_run(project):

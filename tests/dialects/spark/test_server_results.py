@@ -7,7 +7,8 @@ pytest.importorskip("tests.dialects.spark.at_hand", exc_type=ImportError)
 import msgspec
 from pyspark.sql import functions as F
 from tests.dialects.spark import engines
-from tests.dialects.spark.test_rebuild import Project, reasons_of, rows
+from tests.dialects.spark.test_rebuild import SparkProject, rows
+from tests.recipes.projects import reasons_of
 
 import nectar
 from nectar.clock import ManualClock
@@ -19,7 +20,7 @@ HOUR = 3600.0
 @pytest.fixture
 def project(tmp_path, address, monkeypatch):
     monkeypatch.setenv("SPARK_REMOTE", address)
-    made = Project(tmp_path)
+    made = SparkProject(tmp_path)
     made.environment["SPARK_REMOTE"] = address
     made.environment["SPARK_CONNECT_MODE_ENABLED"] = "1"
     return made

@@ -157,16 +157,13 @@ class _Replay:
         is_spark = self._recipe.environment.engine == "Spark"
         session = SparkSession.builder.remote(_server_named() if is_spark else address()).create()
         client = session.client
-        engine = engine_of(client)
-        if isinstance(engine, str):
-            raise because(engine)
-        self._expect_alike(engine)
-        now = settings_of(client, engine)
+        self._expect_alike(_engine_of(client))
+        now = settings_of(client, _engine_of(client))
         for name, value in self._prescription.settings.items():
             if now.get(name) != value:
                 with suppress(PySparkException):  # one that cannot be set is told below
                     session.conf.set(name, value)
-        self._expect_settings(settings_of(client, engine))
+        self._expect_settings(settings_of(client, _engine_of(client)))
         for command in self._commands:
             client.execute_command(command)
         return client
@@ -270,6 +267,14 @@ class _Replay:
         )  # fmt: skip
         if not isinstance(kept, Kept):
             raise because(kept.reason)
+
+
+def _engine_of(client: Any) -> Engine:
+    """The engine of a client, and the settings of its session, as they are now."""
+    engine = engine_of(client)
+    if isinstance(engine, str):
+        raise because(engine)
+    return engine
 
 
 def _server_named() -> str:
