@@ -7,6 +7,7 @@ import pytest
 pytest.importorskip("tests.dialects.spark.at_hand", exc_type=ImportError)
 
 from pyspark.sql import functions as F
+from tests.dialects.spark import engines
 from tests.dialects.spark.incremental.days import clicks, grown, later, pages, write
 
 import nectar
@@ -71,6 +72,7 @@ def test_nothing_but_empty_files(compared, folder):
         grown(compared, folder, program, written=lambda folder, day: write(folder, day, 0))
 
 
+@engines.only_sail  # Spark reads no folders within a folder, unless they are partitions
 def test_folders_within_the_folder(compared, folder):
     def written(folder, day):
         (folder / f"week {day // 3}").mkdir(exist_ok=True)
