@@ -25,6 +25,54 @@ def test_work_is_done_in_order_in_a_thread_of_its_own():
     assert done == [(number, "nectar-keeper") for number in range(50)]
 
 
+HOURS = 10_000.0
+
+
+@pytest.mark.parametrize("hurry", [lambda keeper: keeper.wait(LIMIT), Keeper.drain, lambda keeper: keeper.close(LIMIT)])
+def test_the_program_has_a_moment_for_itself_unless_somebody_waits(hurry):
+    keeper, done = Keeper(pause=HOURS), []
+    for number in range(3):
+        keeper.submit(lambda number=number: done.append(number))
+    threading.Event().wait(0.05)
+    assert done == []
+    hurry(keeper)
+    assert done == [0, 1, 2]
+
+
+def test_after_that_moment_the_work_is_done_though_nobody_waits():
+    keeper, done = Keeper(pause=0.01), threading.Event()
+    keeper.submit(done.set)
+    assert done.wait(LIMIT)
+
+
+def test_what_is_brought_while_somebody_waits_is_not_put_off(gate):
+    keeper, done = Keeper(pause=HOURS), threading.Event()
+    keeper.submit(lambda: gate.wait(LIMIT))
+    waiting = threading.Thread(target=keeper.wait, args=(LIMIT,))
+    waiting.start()
+    keeper.submit(done.set)
+    gate.set()
+    assert done.wait(LIMIT)
+    waiting.join(LIMIT)
+
+
+def test_a_waiter_whose_time_is_up_hurries_nobody_any_more(gate):
+    keeper, done = Keeper(pause=HOURS), []
+    keeper.submit(lambda: gate.wait(LIMIT))
+    assert not keeper.wait(0.01)
+    keeper.submit(lambda: done.append(1))
+    gate.set()
+    threading.Event().wait(0.05)
+    assert done == []
+    assert keeper.wait(LIMIT)
+
+
+def test_nothing_is_put_off_while_much_of_the_memory_is_taken():
+    keeper, done = Keeper(most_bytes=100, pause=HOURS), threading.Event()
+    keeper.submit(done.set, 26)
+    assert done.wait(LIMIT)
+
+
 def test_nothing_to_do_needs_no_thread():
     before = threading.active_count()
     keeper = Keeper()

@@ -1,7 +1,8 @@
 """Work that nobody waits for: results are written after their computation has gone on.
 
-Pieces of work run one after the other in a thread of their own, in the order they came. What waits in memory is
-bounded: beyond that, whoever brings more does its work first. The end of the process waits, but not for ever.
+Pieces of work run one after the other in a thread of their own, in the order they came, and not before a moment has
+passed: whoever brings one is about to hand a result to the program, and Python does one thing at a time. What waits in
+memory is bounded: beyond that, whoever brings more does its work first. The end of the process waits, but not for ever.
 """
 
 from __future__ import annotations
@@ -9,20 +10,24 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import monotonic
 from typing import Final
 
 _log: Final = logging.getLogger("nectar.catalog")
 MOST_BYTES: Final = 256 << 20  # of results that wait to be written
+PAUSE: Final = 0.02  # seconds that the program has for itself after it brought something
 
 
 class Keeper:
     """A queue with one thread, started when there is something to do."""
 
-    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
-        self._most = most_bytes
+    def __init__(self, most_bytes: int = MOST_BYTES, pause: float = PAUSE) -> None:
+        self._most, self._pause = most_bytes, pause
         self._changed = threading.Condition()
-        self._waiting: deque[tuple[Callable[[], object], int]] = deque()
+        self._waiting: deque[tuple[Callable[[], object], int, float]] = deque()  # work, its bytes, when it is due
+        self._hurried = 0  # how many wait for it
         self._held = 0  # bytes of what waits or is being written
         self._busy = False
         self._thread: threading.Thread | None = None
@@ -37,7 +42,7 @@ class Keeper:
         _do(work)
 
     def _put_off(self, work: Callable[[], object], size: int) -> None:
-        self._waiting.append((work, size))
+        self._waiting.append((work, size, monotonic() + self._pause))
         self._held += size
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="nectar-keeper", daemon=True)
@@ -46,7 +51,7 @@ class Keeper:
 
     def wait(self, timeout: float | None = None) -> bool:
         """Whether everything brought so far is done, after waiting so long at most."""
-        with self._changed:
+        with self._changed, self._hurry():
             return self._changed.wait_for(lambda: not self._waiting and not self._busy, timeout)
 
     def drain(self) -> None:
@@ -56,7 +61,18 @@ class Keeper:
             if not self._waiting and not self._busy:
                 return
             self._put_off(done.set, 0)  # however much waits already: it is done when everything before it is
-        done.wait()
+            with self._hurry():
+                self._changed.wait_for(lambda: done.is_set() or (not self._waiting and not self._busy))
+
+    @contextmanager
+    def _hurry(self) -> Iterator[None]:
+        """Within the block nothing is put off: somebody waits."""
+        self._hurried += 1
+        self._changed.notify_all()
+        try:
+            yield
+        finally:
+            self._hurried -= 1
 
     def close(self, timeout: float) -> bool:
         """Nothing is put off any more; whether all that was has been done within the time."""
@@ -81,7 +97,11 @@ class Keeper:
                     if self._closed:
                         return
                     self._changed.wait()
-                work, size = self._waiting.popleft()
+                while self._waiting and (left := self._left()) > 0:
+                    self._changed.wait(left)
+                if not self._waiting:  # the end has come
+                    continue
+                work, size, _ = self._waiting.popleft()
                 self._busy = True
             _do(work)
             del work  # it may hold a large result
@@ -89,6 +109,11 @@ class Keeper:
                 self._held -= size
                 self._busy = False
                 self._changed.notify_all()
+
+    def _left(self) -> float:
+        """Seconds until the next piece of work is due."""
+        pressed = self._hurried or self._closed or self._held > self._most // 4
+        return 0.0 if pressed else self._waiting[0][2] - monotonic()
 
 
 def _do(work: Callable[[], object]) -> None:
