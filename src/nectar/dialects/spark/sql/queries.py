@@ -7,9 +7,12 @@ not listed is refused, and nothing but spaces and comments is lost of the text, 
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, takewhile
@@ -79,12 +82,26 @@ class _Structure:
     headed: Counter[str]
 
 
-_reading: Final = threading.Lock()  # so that who asks while a text is being read waits for it
+class _Reader:
+    """Reads texts ahead in a thread. lock: so that who asks while a text is being read waits for it."""
+
+    def __init__(self) -> None:
+        self.renew()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self.renew)
+
+    def renew(self) -> None:
+        """A process that was forked has no threads, and nobody will open what one of them has locked."""
+        self.lock = threading.Lock()
+        self.pool = ThreadPoolExecutor(1, "nectar-sql")
+
+
+_reader: Final = _Reader()
 
 
 def query_text(text: str) -> QueryText:
     """What a query reads and calls."""
-    with _reading:
+    with _reader.lock:
         return _read(text)
 
 
@@ -94,8 +111,12 @@ def is_query(text: str) -> bool:
 
 
 def read_ahead(text: str) -> None:
-    """The text is read while the caller does something else: it will ask soon."""
-    threading.Thread(target=query_text, args=(text,), name="nectar-sql", daemon=True).start()
+    """The text is read while the caller does something else: it will ask soon.
+
+    Not in a thread of its own: whoever starts one waits until it runs, and it would run before the caller goes on.
+    """
+    with suppress(RuntimeError):  # the process ends
+        _reader.pool.submit(query_text, text)
 
 
 @lru_cache(maxsize=512)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final, Literal
 
 from nectar.dialects.spark.sql.words import Name, Piece, canonical, pieces_of
@@ -47,6 +48,7 @@ _NAMES: Final = Effect("names")
 _ANYTHING: Final = Effect("anything")
 
 
+@lru_cache(maxsize=16)  # asked for a text, and again when its rows are
 def effect_of(text: str) -> Effect:
     """What a statement does to the names of its session."""
     pieces = pieces_of(text)
