@@ -3,8 +3,9 @@
     python -m benchmarks.spark_tpcds TABLES ROUNDS FOLDER
 
 Each query runs plainly twice and once under Nectar with an empty store, from the text to the rows; each of the three is
-the first, the second and the third equally often. Then all queries run one after the other with one store, for the first time, each beside a plain
-run of it; and once more. Queries that the engine cannot do are left out. The last line is the report.
+the first, the second and the third equally often. Then all queries run one after the other with one store, for the
+first time, each beside a plain run of it; and once more. Queries that the engine cannot do are left out. The last line
+is the report.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ def with_store(spark: Any, text: str, home: Path) -> float:
     """Under Nectar, with the store of a home."""
     nectar.enable(home=home, reserve=0)
     spark.range(1).count()  # the catalog is open
+    settle()
     taken = timed(spark, text)
     settle()
     return taken
