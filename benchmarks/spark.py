@@ -1,14 +1,14 @@
 """What Spark programs gain and lose under Nectar, beside the same engine without it and the figures of KeyChain.
 
     python benchmarks/spark.py [--engine sail|spark] [--quick] [--scale 1] [--rounds 1] [--runs 5]
-                               [--only sharing tpcds fingerprints] [--folder WHERE]
+                               [--only sharing tpcds fingerprints parts] [--folder WHERE]
 
 The engine is Sail in the process of the program, or a Spark server on this machine, which is started for all parts.
 
 Prints tables for people, then one line of JSON with the figures. Each part is measured in processes of its own and
 says in its first lines how: spark_sharing.py (KeyChain's tables I to III), spark_tpcds.py (what TPC-DS costs and
-saves), spark_fingerprints.py (time to make keys), and spark_parts.py where it is there. Medians, with the lowest and
-the highest. Everything lies in a temporary folder, which is deleted. Needs the environment of `make test-sail`, or of
+saves), spark_fingerprints.py (time to make keys), spark_parts.py (what a known part takes to read). Medians, with the
+lowest and the highest. Everything lies in a temporary folder, which is deleted. Needs the environment of `make test-sail`, or of
 `make test-spark`.
 """
 
@@ -44,13 +44,12 @@ QUICK = Sizes(scale=0.01, rounds=1, runs=2)
 def parts(sizes: Sizes, folder: Path) -> dict[str, list[str]]:
     """The parts, and the arguments of each; the last is a folder of its own."""
     tables = str(folder / "tables")
-    found = {
+    return {
         "sharing": [tables, str(sizes.runs), str(folder / "sharing")],
         "tpcds": [tables, str(sizes.rounds), str(folder / "tpcds")],
         "fingerprints": [tables, str(folder / "fingerprints")],
         "parts": [tables, str(sizes.runs), str(folder / "parts")],
     }
-    return {name: given for name, given in found.items() if (ROOT / "benchmarks" / f"spark_{name}.py").exists()}
 
 
 def with_tables(sizes: Sizes, folder: Path) -> dict[str, list[str]]:

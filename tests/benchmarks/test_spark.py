@@ -50,3 +50,9 @@ def test_all_queries_are_timed(tmp_path):
     assert figures["tpcds_ratio"] > 0
     assert figures["tpcds_plain_spread"] > 0
     assert figures["tpcds_first_s"] > figures["tpcds_warm_s"] > 0
+
+
+def test_reading_a_known_part_is_timed(tmp_path):
+    figures = run("--only=parts", "--runs=1", f"--folder={tmp_path}")
+    assert figures["part_read_ms"] > 0
+    assert figures["part_ratio"] > 0
