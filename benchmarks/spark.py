@@ -8,8 +8,8 @@ The engine is Sail in the process of the program, or a Spark server on this mach
 Prints tables for people, then one line of JSON with the figures. Each part is measured in processes of its own and
 says in its first lines how: spark_sharing.py (KeyChain's tables I to III), spark_tpcds.py (what TPC-DS costs and
 saves), spark_fingerprints.py (time to make keys), spark_parts.py (what a known part takes to read). Medians, with the
-lowest and the highest. Everything lies in a temporary folder, which is deleted. Needs the environment of `make test-sail`, or of
-`make test-spark`.
+lowest and the highest. Everything lies in a temporary folder, which is deleted. Needs the environment of
+`make test-sail`, or of `make test-spark`.
 """
 
 from __future__ import annotations
