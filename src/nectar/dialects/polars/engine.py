@@ -167,7 +167,7 @@ class PolarsEngine(pl.Engine):
             ours = plan.answers or (isinstance(error, pl.exceptions.PanicException) and len(plan.given) < len(lfs))
             if not ours:
                 raise
-            _log.info("several queries run as they are: with known parts they failed: %s", error)
+            _log.info("several queries run as they are: what we made of them failed: %s", error)
             plan = as_given(lfs)
             results = self._run_together(plan, optimizations)
         share = (time.perf_counter() - begun) / max(1, len(results))

@@ -22,7 +22,7 @@ from nectar.dialects.spark.function_names import why_unknown
 from nectar.dialects.spark.functions import Pickled, is_still
 from nectar.dialects.spark.kinds import RELATIONS, UNSORTED
 from nectar.dialects.spark.parts import why_not_apart
-from nectar.dialects.spark.reads import DELTA, FORMATS, Source, source_of
+from nectar.dialects.spark.reads import FORMATS, Source, source_of
 from nectar.dialects.spark.relations import Step, steps_of
 from nectar.dialects.spark.scope import Registered, Scope, View
 from nectar.dialects.spark.sql.words import Name
@@ -313,7 +313,7 @@ class _Keying:
         view = self._scope.view(name)
         if view is not None:
             return self._viewed(".".join(name), view)
-        if len(name) == 2 and name[0].lower() in FORMATS | {DELTA}:  # a path, as in parquet.`clicks/`
+        if len(name) == 2 and name[0].lower() in FORMATS:  # a path, as in parquet.`clicks/`
             return _refused("named", _UNTOLD) if self._elsewhere is not None else self._read(_read_of(*name), period)
         if period is not None and self._validity is not None:
             return self._good_for(period, ".".join(name), partial(self._validity.of_table, name))

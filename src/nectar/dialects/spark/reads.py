@@ -18,8 +18,8 @@ from nectar.errors import InputFailure, UserError
 from nectar.keys.expansion import joined
 from nectar.store.inputs import failures
 
-FORMATS: Final = frozenset({"parquet", "orc", "csv", "json", "text"})
-DELTA: Final = "delta"
+_DELTA: Final = "delta"
+FORMATS: Final = frozenset({"parquet", "orc", "csv", "json", "text", _DELTA})  # whose files are looked at
 # Not timestampAsOf, which is compared with the times of files; those are in no key.
 _OPTIONS_OF_DELTA: Final = frozenset({"path", "versionasof"})
 _OPTIONS: Final = frozenset({
@@ -100,17 +100,16 @@ def source_of(read: Any) -> Source:
     others = [text for name in sorted(options.keys() - {"path"}) for text in (name, options[name])]
     schema = ("schema", source.schema) if source.HasField("schema") else ("inferred",)
     content = joined("files", source.format.lower(), *schema, *others)
-    is_table = source.format.lower() == DELTA
+    is_table = source.format.lower() == _DELTA
     return Source(content, f"{source.format} {', '.join(paths)}", tuple(paths), listings, is_table)
 
 
 def _expect_understood(source: Any, options: dict[str, str]) -> None:
-    is_table = source.format.lower() == DELTA
-    if source.format.lower() not in FORMATS and not is_table:
+    if source.format.lower() not in FORMATS:
         raise UserError(f"it reads from {source.format or 'whatever the server reads by default'}, and not from files")
     if len(options) != len(source.options):
         raise UserError("options of a read differ by capital letters only")
-    unknown = sorted(options.keys() - (_OPTIONS_OF_DELTA if is_table else _OPTIONS))
+    unknown = sorted(options.keys() - (_OPTIONS_OF_DELTA if source.format.lower() == _DELTA else _OPTIONS))
     if unknown:
         raise UserError(f"the option {unknown[0]} of a read is not known")
     if source.predicates or source.source_name:

@@ -35,7 +35,7 @@ from nectar.dialects.spark.incremental.streams import Extent, Folders, link_of, 
 from nectar.dialects.spark.messages import messages_in, named
 from nectar.dialects.spark.prescription import Prescription
 from nectar.dialects.spark.query import Query, query_of
-from nectar.dialects.spark.reads import DELTA, FORMATS, Source, source_of
+from nectar.dialects.spark.reads import FORMATS, Source, source_of
 from nectar.dialects.spark.recipe import checksum_of_result, environment_of
 from nectar.dialects.spark.servers import Engine, engine_of
 from nectar.dialects.spark.writing import of_our_own, write
@@ -123,7 +123,7 @@ class _Replay:
         read = {file.url for file in files_of(self._recipe)}
         for message in (self._plan, *self._commands):
             for each in messages_in(message):
-                if named(each, "Read") and each.data_source.format.lower() in FORMATS | {DELTA}:
+                if named(each, "Read") and each.data_source.format.lower() in FORMATS:
                     self._narrow(each.data_source, source_of(each), read)
         self._order.session.use_inputs(
             RecordedInputs(
@@ -157,8 +157,9 @@ class _Replay:
         is_spark = self._recipe.environment.engine == "Spark"
         session = SparkSession.builder.remote(_server_named() if is_spark else address()).create()
         client = session.client
-        self._expect_alike(_engine_of(client))
-        now = settings_of(client, _engine_of(client))
+        engine = _engine_of(client)
+        self._expect_alike(engine)
+        now = settings_of(client, engine)
         for name, value in self._prescription.settings.items():
             if now.get(name) != value:
                 with suppress(PySparkException):  # one that cannot be set is told below

@@ -19,7 +19,7 @@ from pyspark.sql.connect.proto import commands_pb2, relations_pb2
 from nectar.dialects.spark.constants import facts_of
 from nectar.dialects.spark.functions import known_as
 from nectar.dialects.spark.keying import Keyed
-from nectar.dialects.spark.reads import DELTA, FORMATS
+from nectar.dialects.spark.reads import FORMATS
 from nectar.dialects.spark.relations import Step, registration_of, steps_of
 from nectar.dialects.spark.scope import Registered, Scope, View, needed_by
 from nectar.dialects.spark.sql.queries import is_query, read_ahead
@@ -155,7 +155,7 @@ class Taught:
     def _register_source(self, source: Any) -> None:
         """A class reads data under a name from now on; if that is a name of the engine's, nothing is known any more."""
         known = known_as(source.python_data_source.command)
-        if known is None or not known.digest or source.name.lower() in FORMATS | {DELTA} | self._scope.sources.keys():
+        if known is None or not known.digest or source.name.lower() in FORMATS | self._scope.sources.keys():
             self._change(lambda _: Scope(unknown=_ANY))
         else:
             self._change(lambda scope: scope.with_source(source.name, known))
