@@ -46,6 +46,13 @@ def test_other_options_make_another_read():
     assert as_sent(read("/one", a="1").read) != as_sent(read("/one", a="2").read)
 
 
+@pytest.mark.parametrize("kind", ["jdbc", "delta", "iceberg"])
+def test_what_is_more_than_files_gets_no_option_that_it_may_not_know(kind):
+    other = read("/one")
+    other.read.data_source.format = kind
+    assert options_of(refreshed(other, {})) == {}
+
+
 def test_only_reads_of_files_count():
     named = relations_pb2.Relation(read=relations_pb2.Read(named_table={"unparsed_identifier": "v"}))
     assert reads_in(named) == []

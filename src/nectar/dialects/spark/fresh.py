@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from nectar.dialects.spark.messages import messages_in, named
-from nectar.dialects.spark.reads import FORMATS, Source
+from nectar.dialects.spark.reads import FILES, Source
 from nectar.keys.expansion import joined
 from nectar.keys.scheme import digest_of
 from nectar.store.inputs import failures
@@ -76,9 +76,9 @@ def reads_in(relation: Any) -> list[bytes]:
 
 
 def _reads_in(relation: Any) -> list[Any]:
-    """Reads of files; a database may not take an option that it does not know."""
+    """Reads of files; a database, or a table format, may not take an option that it does not know."""
     return [each for each in messages_in(relation) if named(each, "Read") and _is_of_files(each)]
 
 
 def _is_of_files(read: Any) -> bool:
-    return read.HasField("data_source") and read.data_source.format.lower() in FORMATS
+    return read.HasField("data_source") and read.data_source.format.lower() in FILES

@@ -19,7 +19,8 @@ from nectar.keys.expansion import joined
 from nectar.store.inputs import failures
 
 _DELTA: Final = "delta"
-FORMATS: Final = frozenset({"parquet", "orc", "csv", "json", "text", _DELTA})  # whose files are looked at
+FILES: Final = frozenset({"parquet", "orc", "csv", "json", "text"})
+FORMATS: Final = FILES | {_DELTA}  # whose files are looked at
 # Not timestampAsOf, which is compared with the times of files; those are in no key.
 _OPTIONS_OF_DELTA: Final = frozenset({"path", "versionasof"})
 _OPTIONS: Final = frozenset({
