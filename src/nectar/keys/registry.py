@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from nectar.keys import ambient, classes, exposed, functions, instances, library
 from nectar.keys.expansion import Expander, Expansion, WalkContext, always, joined
+from nectar.keys.modules import Follower
 from nectar.keys.values import containers, standard
 
 _LIBRARIES: Final = {
@@ -64,7 +65,7 @@ _expanders: dict[type, Expander] = {
     ambient.TextCodec: ambient.expand_text_codec,
 }
 _expanders.update({kind: _by_place(_expanders[kind]) for kind in (dict, io.TextIOWrapper)})
-_to_load: dict[str, str] = dict(_LIBRARIES)
+_loaded: set[str] = set()
 _found: dict[type, Expander] = {}
 
 
@@ -73,14 +74,14 @@ def expander_for(kind: type) -> Expander:
     expander = _expanders.get(kind)
     if expander is not None:
         return expander
+    _libraries.follow()
     expander = _found.get(kind)
-    if expander is None or _load_libraries():
+    if expander is None:
         expander = _found[kind] = _search(kind)
     return expander
 
 
 def _search(kind: type) -> Expander:
-    _load_libraries()
     expander = _expanders.get(kind)
     if expander is not None:
         return expander
@@ -88,18 +89,17 @@ def _search(kind: type) -> Expander:
 
 
 def _load_libraries() -> bool:
-    """Loads expanders of libraries that have been imported meanwhile."""
-    ready = [name for name in _to_load if name in sys.modules]
-    for name in ready:
-        module = importlib.import_module(_to_load.pop(name))
-        for kind, expander in module.EXPANDERS.items():
-            _expanders.setdefault(kind, expander)
-    if ready:
-        _found.clear()
-        instances.forget_layouts()
-    return bool(ready)
+    for name, home in _LIBRARIES.items():
+        if name in sys.modules and name not in _loaded:
+            for kind, expander in importlib.import_module(home).EXPANDERS.items():
+                _expanders.setdefault(kind, expander)
+            _loaded.add(name)
+            _found.clear()
+            instances.forget_layouts()
+    return True
 
 
+_libraries: Final = Follower(_load_libraries)
 _expand_instance = instances.make_expander(lambda kind: None if kind is object else _expanders.get(kind))
 
 

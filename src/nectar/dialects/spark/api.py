@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import threading
+from contextlib import suppress
 from typing import Any, Final
 
 import grpc
@@ -12,6 +14,7 @@ from pyspark.sql.connect.proto import base_pb2_grpc
 from nectar.arrival import no_longer, when_imported
 from nectar.dialects.spark import functions, interceptor, servers
 from nectar.dialects.spark.connections import connect
+from nectar.keys.purity import tables
 
 _log: Final = logging.getLogger("nectar.spark")
 _plain_init: Final = SparkConnectClient.__init__
@@ -45,11 +48,23 @@ def _init(self: Any, *args: Any, **kwargs: Any) -> None:
         stub = base_pb2_grpc.SparkConnectServiceStub(channel)
         connect(self, self._internal_stub)
         self._artifact_manager._stub = stub
+        _make_tables()
     except Exception:
         _log.exception("a Spark session runs as without Nectar")
         return
     self._nectar = between
     self._channel, self._internal_stub = channel, stub
+
+
+def _make_tables() -> None:
+    """What the first fingerprint of a process needs is made while its first session is."""
+
+    def make() -> None:
+        with suppress(Exception):  # the fingerprint will tell
+            tables.refresh()
+
+    if not tables.are_made():
+        threading.Thread(target=make, name="nectar-tables", daemon=True).start()
 
 
 def _clone(self: Any, new_session_id: str | None = None) -> Any:

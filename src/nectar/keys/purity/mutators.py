@@ -23,6 +23,8 @@ from types import (
 )
 from typing import TYPE_CHECKING, Any, Final
 
+from nectar.keys.modules import Follower, is_arriving
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -250,26 +252,33 @@ def changed_arguments(value: object) -> tuple[int, ...]:
 
 _index: dict[int, tuple[object, tuple[int, ...]]] = {}
 _indexed: dict[tuple[str, str], ModuleType] = {}
-_seen = [-1]
 
 
 def _positions() -> dict[int, tuple[object, tuple[int, ...]]]:
-    if _seen[0] != len(sys.modules):
-        _seen[0] = len(sys.modules)
-        for place, positions in ARGUMENT_MUTATORS.items():
-            for found in _new(place):
-                _index.setdefault(id(found), (found, positions))
-        if not _by_class:
-            _by_class.append(True)
-            for kind, names in MUTATORS.items():
-                _take_in_methods(kind, names)
-        for place, names in LIBRARY_MUTATORS.items():
-            for found in _new(place):
-                _take_in_methods(found, names)
+    _modules.follow()
     return _index
 
 
-_by_class: list[bool] = []
+def _take_in() -> bool:
+    for place, positions in ARGUMENT_MUTATORS.items():
+        for found in _new(place):
+            _index.setdefault(id(found), (found, positions))
+    for kind, names in MUTATORS.items():
+        _take_in_methods(kind, names)
+    for place, names in LIBRARY_MUTATORS.items():
+        for found in _new(place):
+            _take_in_methods(found, names)
+    return not any(map(is_arriving, _homes()))
+
+
+_modules: Final = Follower(_take_in)
+
+
+def _homes() -> Iterator[ModuleType]:
+    for name, _ in (*ARGUMENT_MUTATORS, *LIBRARY_MUTATORS):
+        module = sys.modules.get(name)
+        if isinstance(module, ModuleType):
+            yield module
 
 
 def _new(place: tuple[str, str]) -> Iterator[Any]:
@@ -281,8 +290,8 @@ def _new(place: tuple[str, str]) -> Iterator[Any]:
     for part in place[1].split("."):
         found = found.get(part) if isinstance(found, dict) else getattr(found, part, None)
     if found is not None:
-        _indexed[place] = module
         yield found
+        _indexed[place] = module
 
 
 def _take_in_methods(kind: type, names: frozenset[str]) -> None:

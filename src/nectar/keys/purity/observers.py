@@ -14,6 +14,8 @@ import sys
 from types import ModuleType
 from typing import Any, Final
 
+from nectar.keys.modules import Follower, is_arriving
+
 _EVERYTHING: Final = frozenset({"names", "qualnames", "modules", "annotations", "docs", "signatures", "code"})
 _NAMES: Final = frozenset({"names", "qualnames", "modules"})
 _SHOWN: Final = frozenset({"qualnames", "modules"})  # what the texts of functions and classes contain
@@ -185,22 +187,21 @@ def is_rare(value: object) -> bool:
 
 def observed_by(value: object) -> frozenset[str] | None:
     """Features a library callable reads of what it is given; None if it is not known to read any."""
-    if _seen[0] != len(sys.modules):
-        _take_in()
+    _modules.follow()
     found = _index.get(id(value))
     return found[1] if found is not None else None
 
 
 _index: dict[int, tuple[object, frozenset[str]]] = {}
-_seen = [-1]
 
 
-def _take_in() -> None:
-    _seen[0] = len(sys.modules)
+def _take_in() -> bool:
+    complete = True
     for (module_name, name), features in sorted(OBSERVERS.items(), key=lambda item: item[0][1] != "*"):
         module = sys.modules.get(module_name)
         if not isinstance(module, ModuleType):
             continue
+        complete = complete and not is_arriving(module)
         if name == "*":
             members = [
                 value for value in list(vars(module).values()) if getattr(value, "__module__", None) == module_name
@@ -213,3 +214,7 @@ def _take_in() -> None:
         for value in members:
             if callable(value):
                 _index[id(value)] = (value, features)
+    return complete
+
+
+_modules: Final = Follower(_take_in)

@@ -10,9 +10,11 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 from types import BuiltinMethodType, MethodType, MethodWrapperType, ModuleType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from nectar.keys.modules import Follower, is_arriving
 from nectar.keys.origin import is_installed
 from nectar.keys.purity.deny import DENIED, HOMES, NEARER, OWNERS, REASONS, REFUSED, UNLESS, WORDS_FOR_NOW, Condition
 from nectar.keys.purity.mutators import (
@@ -50,6 +52,7 @@ __all__ = [
     "VIEWS_OF_RECEIVER",
     "Condition",
     "Verdict",
+    "are_made",
     "attribute_verdict",
     "changed_arguments",
     "module_verdict",
@@ -94,8 +97,8 @@ def verdict(value: object) -> Verdict | None:
 
     New modules are noticed by the number of modules; call refresh() before a run of questions to notice replaced ones.
     """
-    if len(sys.modules) != _state.modules_seen:
-        refresh()
+    if len(sys.modules) != _modules.seen:
+        _modules.follow()
     entries = _state.index.get(id(value))
     found = None if entries is None else _judged(entries)
     if found is not None:
@@ -177,7 +180,6 @@ class _State:
     """
 
     def __init__(self) -> None:
-        self.modules_seen = -1
         self.indexed: dict[str, ModuleType] = {}
         self.index: dict[int, list[_Entry]] = {}
         self.owners: dict[int, list[_Entry]] = {}
@@ -189,23 +191,33 @@ takes_words_for_now: Final[dict[int, object]] = {}  # callables of libraries tha
 
 def refresh() -> None:
     """Takes in modules that were imported or replaced since the last time."""
-    modules = sys.modules
-    _state.modules_seen = len(modules)
+    _modules.look_again()
+
+
+def are_made() -> bool:
+    """Whether modules were taken in before, so that only new ones are left."""
+    return _modules.seen >= 0
+
+
+def _take_in_new() -> bool:
+    complete = True
     for name in _OF_INTEREST:
-        module = modules.get(name)
+        module = sys.modules.get(name)
         if module is None or _state.indexed.get(name) is module or not isinstance(module, ModuleType):
             continue
-        if getattr(vars(module).get("__spec__"), "_initializing", False):
-            _state.modules_seen = -1  # being imported in this moment: look again
+        if is_arriving(module):
+            complete = False
             continue
-        _state.indexed[name] = module
         try:
             _take_in(name, module)
         except Exception:  # a module of the application under such a name may hold anything
             if is_installed(module):
                 raise
+        _state.indexed[name] = module
+    return complete
 
 
+_modules: Final = Follower(_take_in_new)
 _OF_INTEREST: Final = tuple(dict.fromkeys((*REFUSED, *DENIED, *OWNERS)))
 
 
@@ -325,17 +337,15 @@ def _of_builtin_method(method: Any) -> Verdict | None:
     return None
 
 
-_NAMES: dict[tuple[str, str], Verdict] = {}
-
-
+@cache
 def _named() -> dict[tuple[str, str], Verdict]:
-    if not _NAMES:
-        for table in (DENIED, NEARER):
-            for module, kinds in table.items():
-                for kind, names in kinds.items():
-                    for name in names.split():
-                        if "." not in name and "*" not in name:
-                            unless = UNLESS.get(module, {}).get(name)
-                            reader = Reader(MODE_AT.get(name)) if name in READERS.get(module, "").split() else None
-                            _NAMES[module, name] = _make(kind, f"{module}.{name}", unless, reader)
-    return _NAMES
+    found = {}
+    for table in (DENIED, NEARER):
+        for module, kinds in table.items():
+            for kind, names in kinds.items():
+                for name in names.split():
+                    if "." not in name and "*" not in name:
+                        unless = UNLESS.get(module, {}).get(name)
+                        reader = Reader(MODE_AT.get(name)) if name in READERS.get(module, "").split() else None
+                        found[module, name] = _make(kind, f"{module}.{name}", unless, reader)
+    return found
