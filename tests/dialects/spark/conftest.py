@@ -96,7 +96,7 @@ def outcome(enabled):
     def run(action):
         value = action()
         part = nectar.last_run().parts[-1]
-        enabled.settle()
+        session.current().settle()  # it may have been enabled anew
         return value, part.outcome, part.reason or part.keeping
 
     return run

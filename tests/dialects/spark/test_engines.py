@@ -13,6 +13,7 @@ from tests.dialects.spark import engines
 from tests.dialects.spark.conftest import write_day
 
 import nectar
+from nectar.dialects.spark import tables
 
 GUIDE = Path(__file__).parents[3] / "docs" / "guide" / "spark.md"
 REUSED, PLAIN, ABSENT = "reused", "runs as it is", "not there"
@@ -48,6 +49,20 @@ def tabled(spark, log):
     spark.sql("drop table if exists clicks_here")
     spark.sql(f"create table clicks_here using parquet location '{log}'")
     return spark.table("clicks_here")
+
+
+def saved(spark, log):
+    spark.read.parquet(str(log)).write.mode("ignore").saveAsTable("clicks_there")
+    return spark.table("clicks_there")
+
+
+def partitioned(spark, log):
+    path = log.parent / "by_day"
+    if not path.exists():
+        spark.read.parquet(str(log)).write.partitionBy("day").parquet(str(path))
+    spark.sql("drop table if exists clicks_by_day")
+    spark.sql(f"create table clicks_by_day using parquet location '{path}'")
+    return spark.table("clicks_by_day")
 
 
 def of_tables(spark, log):
@@ -93,9 +108,11 @@ ROWS = {
     "`spark.sql`": (lambda s, log: s.sql("select page from {f}", f=s.read.parquet(str(log))), REUSED, REUSED),
     "temporary views": (viewed, REUSED, REUSED),
     "files by their path in a text": (
-        lambda s, log: s.sql(f"select count(*) as n from parquet.`{log}`"), REUSED, PLAIN,
+        lambda s, log: s.sql(f"select count(*) as n from parquet.`{log}`"), REUSED, REUSED,
     ),
-    "tables at a path of yours": (tabled, REUSED, PLAIN),
+    "tables at a path of yours": (tabled, REUSED, REUSED),
+    "tables without a path of yours": (saved, PLAIN, REUSED),
+    "tables with partitions": (partitioned, REUSED, PLAIN),
     "table functions of Python": (of_tables, REUSED, REUSED),
     "registered functions": (registered, REUSED, REUSED),
     "session variables": (with_variable, ABSENT, PLAIN),
@@ -112,6 +129,8 @@ ROWS = {
 @pytest.fixture(autouse=True)
 def here(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
+    # Spark is asked in a session that begins long after everything was made, as those of later programs do.
+    monkeypatch.setattr(tables, "_GUARD", -3600.0)
 
 
 @pytest.mark.parametrize("name", ROWS)

@@ -170,9 +170,9 @@ def test_a_file_that_comes_while_it_is_read_is_noticed(spark, log, outcome):
 
 def test_a_function_that_changes_while_it_runs_is_noticed(spark, outcome, monkeypatch):
     made = spark.range(2).select(F.udf(lambda n: n + OFFSET, "long")("id").alias("n"))
-    from nectar.dialects.spark import keying
+    from nectar.dialects.spark import keyed
 
-    monkeypatch.setattr(keying, "is_still", lambda function: False)
+    monkeypatch.setattr(keyed, "is_still", lambda function: False)
     outcome(made.collect)
     assert "a function changed" in nectar.last_run().parts[-1].keeping
 

@@ -125,11 +125,9 @@ def test_a_column_of_such_a_frame(spark, outcome):
     twice(outcome, program)
 
 
+@engines.only_sail  # on Spark: test_tables
 def test_a_read_by_path(spark, outcome, log):
     text = f"select count(*) from parquet.`{log}`"
-    if engines.ENGINE != "sail":
-        assert "cannot tell the server" in outcome(spark.sql(text).collect)[2]
-        return
     first = twice(outcome, lambda: spark.sql(text).collect())
     write_day(log, 3)
     changed, what, _ = outcome(spark.sql(text).collect)

@@ -7,6 +7,7 @@ program hears of it is what the server answers to the program's own call.
 
 from __future__ import annotations
 
+import time
 import weakref
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final
@@ -37,6 +38,7 @@ class Connection:
     def __init__(self, client: Any, stub: Any) -> None:
         self._client, self._stub = weakref.ref(client), stub
         self._session = ""
+        self.began = time.time()  # before its server knew of it
         self._remembered: dict[Hashable, Any] = {}
         self._settings: dict[str, str] | None = None
         # Whoever else was told the name of the session may change its settings at any time.
@@ -103,6 +105,12 @@ class Connection:
         request = self._living()._analyze_plan_request_with_metadata()
         request.input_files.plan.root.CopyFrom(relation)
         return list(self._asked(self._stub.AnalyzePlan, request).input_files.files)
+
+    def schema(self, relation: Any) -> bytes:
+        """The columns of a query, with everything that is said of them."""
+        request = self._living()._analyze_plan_request_with_metadata()
+        request.schema.plan.root.CopyFrom(relation)
+        return bytes(self._asked(self._stub.AnalyzePlan, request).schema.schema.SerializeToString(deterministic=True))
 
     def has_cached(self, relation: Any) -> bool:
         """Whether the server would answer a part of a query from what some session has cached."""

@@ -10,6 +10,8 @@ from nectar.dialects.spark import sight, workers
 from nectar.dialects.spark.connections import Connection
 from nectar.dialects.spark.functions import Pickled
 from nectar.dialects.spark.reads import Source
+from nectar.dialects.spark.sql.words import Name
+from nectar.dialects.spark.tables import Table, table_of, why_other_files, why_remembered
 from nectar.errors import EnvironmentFailure, NectarError
 from nectar.keys.expansion import joined
 from nectar.keys.scheme import digest_of
@@ -24,6 +26,7 @@ class Elsewhere:
 
     def __init__(self, connection: Connection, settings: Mapping[str, str], session: Session) -> None:
         self._connection, self._settings, self._session = connection, settings, session
+        self._tables: dict[Name, Table] = {}
         self.unseen: list[str] = []
 
     def why_unseen(self, source: Source) -> str:
@@ -32,6 +35,20 @@ class Elsewhere:
         if reason:
             self.unseen.append(reason)
         return reason
+
+    def table(self, name: Name) -> Table:
+        """What a name of its catalog stands for. Raises UserError or EnvironmentFailure if that is not known."""
+        if name not in self._tables:
+            self._tables[name] = table_of(self._connection, name)
+        return self._tables[name]
+
+    def why_other_files(self, table: Table, source: Source) -> str:
+        """Why the session may read other files for a table; empty if it reads these. Raises EnvironmentFailure."""
+        return why_other_files(self._connection, table, source)
+
+    def why_remembered(self, source: Source) -> str:
+        """Why the server may take files that it reads by a name for what they were; empty if it does not."""
+        return why_remembered(source, self._connection.began)
 
     def why_unlike(self, functions: Collection[Pickled]) -> str:
         """Why functions may do something else at the server than here; empty if they do not."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any, Final
 
-from nectar.dialects.spark.keying import Keyed
+from nectar.dialects.spark.keyed import Keyed
 from nectar.dialects.spark.query import Query, query_of
 from nectar.dialects.spark.reusing import looked_at
 from nectar.errors import NectarError, UserError

@@ -22,7 +22,7 @@ from nectar.dialects.spark.compressed import opened, with_relation
 from nectar.dialects.spark.connections import connection_of, is_passing
 from nectar.dialects.spark.incremental.growing import grow
 from nectar.dialects.spark.incremental.server import Server
-from nectar.dialects.spark.keying import Keyed
+from nectar.dialects.spark.keyed import Keyed
 from nectar.dialects.spark.operations import Operations
 from nectar.dialects.spark.persisted import ask_for, ask_no_more
 from nectar.dialects.spark.query import Query, defined, query_of
@@ -186,7 +186,8 @@ class Interceptor(  # grpc has no types
     def inherit(self, other: Interceptor) -> None:
         """This session was made from another one, and knows what its server was taught there."""
         self._taught.inherit(other._taught)
-        connection_of(self._client).sent_files = connection_of(other._client).sent_files
+        here, there = connection_of(self._client), connection_of(other._client)
+        here.sent_files, here.began = there.sent_files, there.began
 
     def _over_parts(self, query: Query, request: Any) -> Any:
         """The request over known parts. The program's own stays as it is: its client may send it again."""
@@ -198,6 +199,11 @@ class Interceptor(  # grpc has no types
         try:
             look_up(query)
             if query.answer is None:
+                old = query.why_old()
+                if old:
+                    query.forget_known()
+                    query.recording.why_not = old
+                    return
                 query.answer = query.result = grow(query, server)
             if query.answer is None:
                 put_in(query, self._client)

@@ -8,7 +8,7 @@ above it so.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
@@ -20,12 +20,13 @@ from nectar.dialects.spark.elsewhere import Elsewhere
 from nectar.dialects.spark.fresh import as_sent, state_of
 from nectar.dialects.spark.function_names import why_unknown
 from nectar.dialects.spark.functions import Pickled, is_still
+from nectar.dialects.spark.keyed import Keyed, Own, key_of_read, key_of_step
 from nectar.dialects.spark.kinds import RELATIONS, UNSORTED
-from nectar.dialects.spark.parts import why_not_apart
 from nectar.dialects.spark.reads import FORMATS, Source, source_of
 from nectar.dialects.spark.relations import Step, steps_of
 from nectar.dialects.spark.scope import Registered, Scope, View
 from nectar.dialects.spark.sql.words import Name
+from nectar.dialects.spark.tables import Table
 from nectar.dialects.spark.validity import Validity, text_of
 from nectar.errors import EnvironmentFailure, UserError
 from nectar.keys.expansion import joined
@@ -37,98 +38,6 @@ from nectar.store.inputs.identify import Identity, Inputs
 _AS_IT_COMES: Final = Order(scrambles=True, arbitrary=True)
 _UNSEEN: Final = "its files were not looked at, since another part is refused"
 _UNTOLD: Final = "a text that names files by their path cannot tell the server that they have changed"
-
-
-@dataclass(frozen=True, slots=True)
-class Own:
-    """What a node reads and calls itself, by name as well. declared: sources that are good for a while."""
-
-    files: tuple[Identity, ...]
-    functions: tuple[Pickled, ...]
-    declared: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Keyed:
-    """A program and what its keys stand for. barred: the whole is refused for reasons that count for its parts, too.
-
-    states: of files, by read, for a server that remembers (`fresh.py`). steps: the relations of the plan, inputs first.
-    node_of, contents: for each of them the number of its node, and what its keys say that it does. reads: those that
-    read files, with the identities of the files. own: what each node adds to those below it. frame: the engine and the
-    settings that all keys stand for. declared: sources that are good for a while. facts: what the views that it
-    reads say of their columns.
-    """
-
-    program: Program
-    sources: tuple[Source, ...]
-    identities: tuple[Identity, ...]
-    functions: tuple[Pickled, ...]
-    states: Mapping[bytes, bytes]
-    steps: tuple[Step, ...] = ()
-    node_of: tuple[int, ...] = ()
-    own: Mapping[int, Own] = field(default_factory=dict)
-    barred: bool = False
-    contents: tuple[bytes, ...] = ()
-    reads: Mapping[int, tuple[Source, tuple[Identity, ...]]] = field(default_factory=dict)
-    frame: bytes = b""
-    declared: tuple[str, ...] = ()
-    facts: tuple[Facts, ...] = ()
-
-    @property
-    def root(self) -> Node:
-        """The result."""
-        return self.program.nodes[self.program.root]
-
-    def key_over(self, step: int, reads: Mapping[int, bytes], which: int) -> bytes:
-        """The key of a step if these reads had other keys. which: 0 for the best names of files, -1 for the last."""
-        keys: list[bytes] = []
-        changed: set[int] = set()
-        for at in range(step + 1):
-            if at in reads:
-                keys.append(reads[at])
-                changed.add(at)
-            elif changed.isdisjoint(self.steps[at].inputs):
-                keys.append(self.program.nodes[self.node_of[at]].keys[which])
-            else:
-                assert not self.steps[at].names, "what is read by name has no place among the inputs"
-                below = [keys[each] for each in self.steps[at].inputs]
-                keys.append(key_of_step(self.frame, self.contents[at], below))
-                changed.add(at)
-        return keys[step]
-
-    def steps_of(self, node: int) -> list[Step]:
-        """All steps that are the same computation."""
-        return [step for step, number in zip(self.steps, self.node_of, strict=True) if number == node]
-
-    def files_below(self, node: int) -> list[Identity]:
-        """The files that a node is made from, each once."""
-        return list(dict.fromkeys(file for own in self._own_below(node) for file in own.files))
-
-    def functions_below(self, node: int) -> list[Pickled]:
-        """The Python functions that a node is made with, those of views and those that were registered included."""
-        return [function for own in self._own_below(node) for function in own.functions]
-
-    def declared_below(self, node: int) -> list[str]:
-        """The sources that a node is made from and that are good for a while only."""
-        return [source for own in self._own_below(node) for source in own.declared]
-
-    def _own_below(self, node: int) -> list[Own]:
-        return [self.own[each] for each in sorted(self.program.below(node)) if each in self.own]
-
-    def apart(self) -> frozenset[int]:
-        """Nodes whose rows, copied, could take their place wherever they stand in the plan."""
-        orders = [self.program.nodes[number].order for number in self.node_of]
-        reasons = zip(why_not_apart(self.steps, orders), self.node_of, strict=True)
-        return frozenset(self.node_of) - {number for reason, number in reasons if reason}
-
-    def what_changed(self, inputs: Inputs) -> list[str]:
-        """What is no longer as it was when the keys were made, a sentence each."""
-        told = inputs.changed(self.identities)
-        if not all(source.is_same_now() for source in self.sources):
-            told.append("files came or went while it ran")
-        if not all(map(is_still, self.functions)):
-            told.append("a function changed while it ran")
-        return told
 
 
 def keyed(
@@ -152,24 +61,6 @@ def keyed_steps(
         return _Keying(steps, circumstances, inputs, scope, elsewhere, validity, views).run()
     except RecursionError as error:
         raise UserError("its views are nested too deeply") from error
-
-
-def about(found: Keyed, number: int) -> str:
-    """What a result is, for people: its last step, and what it reads."""
-    nodes = found.program.nodes
-    reads = [nodes[each].text for each in sorted(found.program.below(number)) if nodes[each].is_input]
-    text = f"{nodes[number].text} of {', '.join(dict.fromkeys(reads))}" if reads else nodes[number].text
-    return text if len(text) <= 200 else f"{text[:197]}..."
-
-
-def key_of_step(frame: bytes, content: bytes, below: Sequence[bytes]) -> bytes:
-    """The key of a relation over others, by what it does and by their keys."""
-    return digest_of(frame + joined("key", content, *below))
-
-
-def key_of_read(frame: bytes, source: Source, names: Sequence[bytes]) -> bytes:
-    """The key of a read, by the names of its files."""
-    return digest_of(frame + joined("key", source.content, source.layout, *names))
 
 
 @dataclass(slots=True)
@@ -200,6 +91,8 @@ class _Keying:
         self._reads: dict[int, tuple[Source, tuple[Identity, ...]]] = {}
         self._own: dict[int, Own] = {}
         self._declared: list[str] = []
+        self._tables: list[Table] = []
+        self._by_name = False  # a server reads files without being told which they are
         self._names_refused = False  # what is behind a name may act: such a plan must not be sent twice
 
     def run(self) -> Keyed:
@@ -219,7 +112,8 @@ class _Keying:
             Program(tuple(self._nodes)), tuple(sources.values()), tuple(identities.values()), tuple(self._functions),
             self._states, tuple(self._steps), tuple(self._node_of), self._own, barred or self._names_refused,
             tuple(self._contents),
-            self._reads, self._frame, tuple(self._declared), tuple(self._views.facts.values()),
+            self._reads, self._frame, tuple(self._declared), tuple(self._views.facts.values()), tuple(self._tables),
+            self._by_name,
         )  # fmt: skip
 
     def _added(self, node: Node) -> int:
@@ -241,7 +135,7 @@ class _Keying:
 
     def _relation(self, step: Step, *, look: bool) -> Node:
         below = tuple(self._node_of[number] for number in step.inputs)
-        named = [self._named(name, step.period, look=look) for name in step.names]
+        named = [self._named(step, name, look=look) for name in step.names]
         self._names_refused = self._names_refused or any(node.refusal for node in named)
         nodes = [*(self._nodes[number] for number in below), *named]
         self._functions += step.functions
@@ -306,18 +200,39 @@ class _Keying:
 
     # relations by name
 
-    def _named(self, name: Name, period: float | None, *, look: bool) -> Node:
-        """The relation that a name stands for. period: for which it is good, if somebody said so."""
+    def _named(self, step: Step, name: Name, *, look: bool) -> Node:
+        """The relation that a name stands for."""
         if not look:
             return _refused("named", _UNSEEN)
         view = self._scope.view(name)
         if view is not None:
             return self._viewed(".".join(name), view)
         if len(name) == 2 and name[0].lower() in FORMATS:  # a path, as in parquet.`clicks/`
-            return _refused("named", _UNTOLD) if self._elsewhere is not None else self._read(_read_of(*name), period)
-        if period is not None and self._validity is not None:
-            return self._good_for(period, ".".join(name), partial(self._validity.of_table, name))
-        return _refused("named", f"the table or view {'.'.join(name)} is not one that this session was seen to make")
+            return self._read(_read_of(*name), step.period, by_name=True)
+        reason = f"the table or view {'.'.join(name)} is not one that this session was seen to make"
+        if self._elsewhere is not None:
+            try:
+                return self._table(name, self._elsewhere)
+            except (UserError, EnvironmentFailure) as error:
+                reason = str(error)
+        if step.period is not None and self._validity is not None:
+            return self._good_for(step.period, ".".join(name), partial(self._validity.of_table, name))
+        return _refused("named", reason)
+
+    def _table(self, name: Name, elsewhere: Elsewhere) -> Node:
+        """A table of a server's catalog. Raises UserError or EnvironmentFailure if it cannot be followed."""
+        if self._scope.cached:
+            raise UserError(self._scope.cached)
+        table = elsewhere.table(name)
+        files = self._read(table.read, None, by_name=True)
+        why_not = files.refusal or elsewhere.why_other_files(table, self._sources[-1])
+        if why_not:
+            raise UserError(why_not)
+        self._tables.append(table)
+        self._states[joined("table", *name)] = table.definition
+        keys = tuple(digest_of(joined("table", table.definition, key)) for key in files.keys)
+        program = digest_of(joined("table", table.definition, files.program))
+        return Node(f"table {'.'.join(name)}", (), program, keys, files.order, is_input=True)
 
     def _viewed(self, name: str, view: View) -> Node:
         """A view as everything is now; and as it was when it was made, if that was different."""
@@ -335,6 +250,8 @@ class _Keying:
         self._identities += found.identities
         self._functions += found.functions
         self._declared += found.declared
+        self._tables += found.tables
+        self._by_name = self._by_name or found.by_name
         root = found.root
         why_not = root.refusal or self._why_not_as_made(view, found)
         refusal = f"the view {name} is not reused: {why_not}" if why_not else ""
@@ -379,7 +296,8 @@ class _Keying:
             self._reads[len(self._node_of)] = self._sources[-1], tuple(self._identities[known:])
         return node
 
-    def _read(self, read: Any, period: float | None) -> Node:
+    def _read(self, read: Any, period: float | None, *, by_name: bool = False) -> Node:
+        """Files. by_name: a server that remembers is not told what is in them."""
         order = RELATIONS["read"]
         try:
             if self._scope.unknown:
@@ -393,6 +311,10 @@ class _Keying:
                 raise EnvironmentFailure(unseen)
             if self._elsewhere is not None:
                 self._states[as_sent(read)] = state_of(source, identities)
+                remembered = self._elsewhere.why_remembered(source) if by_name else ""
+                if remembered:
+                    raise UserError(remembered)
+                self._by_name = self._by_name or by_name
         except (UserError, EnvironmentFailure) as error:
             return _refused("read", str(error))
         self._sources.append(source)

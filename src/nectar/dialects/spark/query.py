@@ -24,13 +24,15 @@ from nectar.dialects.spark.constants import why_refused_constants
 from nectar.dialects.spark.derived import results_in
 from nectar.dialects.spark.elsewhere import Elsewhere
 from nectar.dialects.spark.fresh import put_states
-from nectar.dialects.spark.keying import Keyed, about, keyed, keyed_steps
+from nectar.dialects.spark.keyed import Keyed, about
+from nectar.dialects.spark.keying import keyed, keyed_steps
 from nectar.dialects.spark.recipe import recorded
 from nectar.dialects.spark.relations import Step
 from nectar.dialects.spark.results import Recording, schema_bytes, with_shape
 from nectar.dialects.spark.scope import Scope
 from nectar.dialects.spark.servers import Engine, engine_of
 from nectar.dialects.spark.sight import why_another_now
+from nectar.dialects.spark.tables import why_altered
 from nectar.dialects.spark.validity import Validity
 from nectar.errors import EnvironmentFailure, UserError
 from nectar.keys.outcome import outcome_of
@@ -150,7 +152,19 @@ class Query:
         server = self.engine.elsewhere
         if server is None:
             return ""
-        return next(filter(None, (why_another_now(server, source) for source in self.keyed.sources)), "")
+        reason = next(filter(None, (why_another_now(server, source) for source in self.keyed.sources)), "")
+        return reason or why_altered(server, self.keyed.tables)
+
+    def why_old(self) -> str:
+        """Why the server may answer with what it, or another session, has known for long; empty if it does not."""
+        server = self.engine.elsewhere
+        if server is None or not self.keyed.by_name:
+            return ""
+        try:
+            cached = server.has_cached(self.plan)
+        except EnvironmentFailure as error:
+            return str(error)
+        return "the server has cached a part of it, which may be older than its files" if cached else ""
 
     def _write(self, table: pa.Table) -> None:
         part = self.part

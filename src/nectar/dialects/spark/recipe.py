@@ -21,7 +21,7 @@ from nectar.catalog.handover import Handover
 from nectar.dialects.spark.checksum import checksum_of, rows_only
 from nectar.dialects.spark.flat import flattened
 from nectar.dialects.spark.functions import Pickled
-from nectar.dialects.spark.keying import about
+from nectar.dialects.spark.keyed import about
 from nectar.dialects.spark.messages import messages_in, named
 from nectar.dialects.spark.prescription import DIALECT, Prescription, encoded
 from nectar.dialects.spark.relations import Step, steps_of

@@ -384,6 +384,8 @@ class _Reader:
         if message.WhichOneof("read_type") != "named_table" or message.is_streaming:
             self._found.read = message
             return
+        if message.named_table.options:
+            self._refuse("it reads a table with options, which are not understood")
         self._add_fields(message)
         self._add_name(name_of(message.named_table.unparsed_identifier))
 

@@ -220,14 +220,20 @@ class _Replay:
     def _computed(self, query: Query) -> pa.Table:
         client = self._client
         request = client._execute_plan_request_with_metadata()
-        relation = refreshed(self._plan, query.keyed.states) if query.keyed.states else self._plan
         metadata = client._builder.metadata()
         server = Server(client, request, lambda asked: client._stub.ExecutePlan(asked, metadata=metadata))
         try:
             with of_our_own():
-                return server.run(relation)
+                return server.run(self._sent(query))
         except NectarError as error:
             raise because(str(error)) from error
+
+    def _sent(self, query: Query) -> Any:
+        """The plan as it is sent to a server that remembers."""
+        old = query.why_old()
+        if old:
+            raise because(old)
+        return refreshed(self._plan, query.keyed.states) if query.keyed.states else self._plan
 
     def _written_again(self, query: Query) -> tuple[str, bool]:
         """The engine has written the result by itself once more, and it is kept."""
@@ -235,7 +241,7 @@ class _Replay:
         if isinstance(place, NotKept):
             raise because(place.reason)
         with place:
-            seconds = write(self._client, self._plan, place)
+            seconds = write(self._client, self._sent(query), place)
             if isinstance(seconds, str):
                 raise because(seconds)
             told, expected = self._compared(query, checksum_of_result(place))

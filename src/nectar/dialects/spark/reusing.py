@@ -225,7 +225,7 @@ def _written(query: Query, client: Any, number: int, place: Handover) -> Kept | 
     if isinstance(seconds, str) or why_not:
         _remember(_cheap, node.key)
         return NotKept(why_not)
-    changed = query.names_changed or "; ".join(query.keyed.what_changed(query.session.inputs))
+    changed = query.names_changed or "; ".join(query.keyed.what_changed(query.session.inputs)) or query.why_another()
     return NotKept(changed) if changed else query.keep_part(number, place, seconds)
 
 

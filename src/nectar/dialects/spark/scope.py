@@ -66,13 +66,15 @@ class Registered:
 class Scope:
     """What names mean. unknown: why nobody knows which functions and sources there are; empty if it is known.
 
-    sources: formats that the server was taught, with the classes that read them.
+    sources: formats that the server was taught, with the classes that read them. cached: why tables of the server's
+    catalog are not followed; empty if they are.
     """
 
     views: Mapping[Name, View] = field(default_factory=dict)
     functions: Mapping[str, Registered] = field(default_factory=dict)
     unknown: str = ""
     sources: Mapping[str, Pickled] = field(default_factory=dict)
+    cached: str = ""
 
     @property
     def instead(self) -> frozenset[str]:

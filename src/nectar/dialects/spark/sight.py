@@ -77,6 +77,18 @@ def _on_one_device(path: str, folder: str) -> bool:
     return os.stat(path).st_dev == os.stat(folder).st_dev
 
 
+def same_files(there: Sequence[str], source: Source) -> bool:
+    """Whether files that a server names are those of a read, as far as engines read them."""
+    here = {path for listing in source.listings for path in _here(listing)}
+    hidden = {
+        path
+        for listing in source.listings
+        for path in listing.files
+        if path != listing.root and _is_hidden(os.path.relpath(path, listing.root))
+    }
+    return here - hidden == {_plain(path) for path in there}
+
+
 # the same machine
 
 

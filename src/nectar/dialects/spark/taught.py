@@ -18,7 +18,7 @@ from pyspark.sql.connect.proto import commands_pb2, relations_pb2
 
 from nectar.dialects.spark.constants import facts_of
 from nectar.dialects.spark.functions import known_as
-from nectar.dialects.spark.keying import Keyed
+from nectar.dialects.spark.keyed import Keyed
 from nectar.dialects.spark.reads import FORMATS
 from nectar.dialects.spark.relations import Step, registration_of, steps_of
 from nectar.dialects.spark.scope import Registered, Scope, View, needed_by
@@ -42,10 +42,11 @@ _INSERT: Final = commands_pb2.WriteOperation.SaveTable.TABLE_SAVE_METHOD_INSERT_
 _HEAVY: Final = 1 << 16  # bytes
 _PENDING: Final = "the server has not said yet whether it took it in"
 _TWICE: Final = "it was made twice at the same time"
+_CACHED: Final = "this session has cached tables, which may be older than their files"
 _MADE_PLAINLY: Final = "it was made while Nectar was off"
 _CATALOG_ASKS: Final = frozenset({
     "current_database", "list_databases", "list_tables", "list_functions", "list_columns", "get_database", "get_table",
-    "get_function", "database_exists", "table_exists", "function_exists", "is_cached", "cache_table", "uncache_table",
+    "get_function", "database_exists", "table_exists", "function_exists", "is_cached", "uncache_table",
     "clear_cache", "refresh_table", "refresh_by_path", "current_catalog", "list_catalogs", "list_partitions",
     "list_views", "get_table_properties", "get_create_table_string", "analyze_table",
 })  # fmt: skip
@@ -180,6 +181,8 @@ class Taught:
             self._change(lambda scope: scope.without_view(name))
         elif kind in ("set_current_database", "set_current_catalog"):
             self._change(Scope.without_tables)
+        elif kind == "cache_table":
+            self._change(lambda scope: replace(scope, cached=_CACHED))
         elif kind not in _CATALOG_ASKS:
             self._change(lambda scope: replace(scope, views={}))
         return None
@@ -220,6 +223,8 @@ class Taught:
             self._change(lambda _: Scope(unknown=_ANY))
         elif effect.kind == "names":
             self._change(lambda scope: replace(scope, views={}))
+        elif effect.kind == "cache":
+            self._change(lambda scope: replace(scope, views={}, cached=_CACHED))
         elif effect.kind == "forget" or (effect.kind == "view" and len(effect.name) != 1):
             self._change(lambda scope: scope.without_view(effect.name))
         elif effect.kind == "view":

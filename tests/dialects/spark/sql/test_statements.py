@@ -40,7 +40,7 @@ pytestmark = pytest.mark.small
         ("alter table t rename to u", "names", ()),
         ("use db", "names", ()),
         ("drop database db", "names", ()),
-        ("cache table v as select 1", "names", ()),
+        ("cache table v as select 1", "cache", ()),
         ("with c as (select 1) insert into t select * from c", "names", ()),
         ("from t insert into u select a", "names", ()),
         ("create temporary function f as 'x'", "anything", ()),

@@ -28,7 +28,7 @@ from nectar.dialects.spark.incremental.separable import Separation
 from nectar.dialects.spark.incremental.server import NotPutTogether, Server
 from nectar.dialects.spark.incremental.streams import Folders, cut_of
 from nectar.dialects.spark.incremental.tables import as_expected, as_state, chosen, together, type_of
-from nectar.dialects.spark.keying import Keyed
+from nectar.dialects.spark.keyed import Keyed
 from nectar.keys.expansion import joined
 from nectar.keys.scheme import digest_of
 

@@ -16,7 +16,7 @@ from nectar.dialects.spark.incremental.plans import Plan
 from nectar.dialects.spark.incremental.server import NotPutTogether, Server
 from nectar.dialects.spark.incremental.streams import Cut, Folders
 from nectar.dialects.spark.incremental.tables import as_relation, has_zones, type_of, written
-from nectar.dialects.spark.keying import Keyed
+from nectar.dialects.spark.keyed import Keyed
 from nectar.keys.expansion import joined
 
 

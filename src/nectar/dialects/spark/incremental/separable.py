@@ -13,7 +13,7 @@ from pyspark.sql.connect.proto import relations_pb2
 
 from nectar.dialects.spark.incremental.plans import Plan
 from nectar.dialects.spark.incremental.row_wise import why_not_row_wise
-from nectar.dialects.spark.keying import Keyed
+from nectar.dialects.spark.keyed import Keyed
 from nectar.rewrite.consistency import run_dependent
 
 Separable = frozenset[int]  # the reads that are cut, by the numbers of their steps

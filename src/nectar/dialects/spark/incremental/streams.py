@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from nectar.dialects.spark.incremental.messages import Relation
-from nectar.dialects.spark.keying import Keyed, key_of_read
+from nectar.dialects.spark.keyed import Keyed, key_of_read
 from nectar.dialects.spark.reads import Listing, Source
 from nectar.model.entry import Span
 from nectar.store.inputs.identify import Identity

@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 from nectar.dialects.spark.sql.words import Name, Piece, canonical, pieces_of
 
-Kind = Literal["none", "view", "table", "forget", "names", "anything"]
+Kind = Literal["none", "view", "table", "forget", "names", "cache", "anything"]
 
 _QUERIES: Final = frozenset({"select", "with", "values", "(", "from", "table"})
 _HARMLESS: Final = frozenset({"show", "describe", "desc", "explain", "insert", "analyze"})
@@ -29,8 +29,9 @@ class Effect:
     """What a statement does.
 
     none: nothing to names. view: the name stands for a query. table: the name stands for files. forget: nobody knows
-    what the name stands for. names: nobody knows what any name stands for. anything: nor which functions there are.
-    head: what is said about the name, canonical. query: the text that defines it. format, path, options: its files.
+    what the name stands for. names: nobody knows what any name stands for. cache: nor what the server has in memory.
+    anything: nor which functions there are. head: what is said about the name, canonical. query: the text that defines
+    it. format, path, options: its files.
     """
 
     kind: Kind
@@ -45,6 +46,7 @@ class Effect:
 
 _NONE: Final = Effect("none")
 _NAMES: Final = Effect("names")
+_CACHE: Final = Effect("cache")
 _ANYTHING: Final = Effect("anything")
 
 
@@ -67,6 +69,8 @@ def effect_of(text: str) -> Effect:
         return _of_setting(pieces)
     if first not in _ABOUT_NAMES:
         return _ANYTHING
+    if first == "cache":
+        return _CACHE
     return _of_definition(text, pieces) if first in ("create", "drop") else _NAMES
 
 
@@ -78,6 +82,8 @@ def _of_unread(text: str) -> Effect:
     word = first[0].lower() if first else ""
     if word in ("select", "with", "values", *_HARMLESS):
         return _NONE if "insert" not in text.lower() else _NAMES
+    if word == "cache":
+        return _CACHE
     return _NAMES if word in _ABOUT_NAMES else _ANYTHING
 
 

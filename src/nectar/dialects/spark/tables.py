@@ -1,0 +1,127 @@
+"""Tables of a server's catalog: what a name stands for there, by the definition and the files that the server tells.
+
+In: a name. Out: a Table. Others may alter tables at any time, so that the server is asked for every query. What a
+session has once read of a table (where its files lie, which they are, of what format) it remembers as long as it lasts;
+to make it forget would make the server forget what other sessions have cached, too. Law: what the server does not tell
+is refused, such as where its catalog says that partitions lie; and so are tables that were made, and files that
+changed, since the session began.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from pyspark.sql.connect.proto import relations_pb2
+
+from nectar.dialects.spark.connections import Connection
+from nectar.dialects.spark.reads import FILES, Source
+from nectar.dialects.spark.sight import same_files
+from nectar.errors import EnvironmentFailure, UserError
+from nectar.keys.expansion import joined
+from nectar.keys.scheme import digest_of
+from nectar.store.inputs import failures
+from nectar.store.inputs.mounts import KEEP_CHANGE_TIME, SystemMounts
+
+_KINDS: Final = frozenset({"MANAGED", "EXTERNAL"})
+_PASSING: Final = frozenset({"created_time", "last_access", "created_by", "owner", "statistics"})
+_GUARD: Final = 2.0  # seconds by which the times of files may be off
+_mounts: Final = SystemMounts()
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table. name: as it is asked for. definition: everything that the server says of it. read: of its files."""
+
+    name: tuple[str, ...]
+    definition: bytes
+    read: Any = field(compare=False)
+
+
+def table_of(connection: Connection, name: Sequence[str]) -> Table:
+    """What a name stands for now. Raises UserError if that is not known; EnvironmentFailure if the server fails."""
+    described = _described(connection, name)
+    text = ".".join(name)
+    kind, form, location = (str(described.get(key, "")) for key in ("type", "provider", "location"))
+    if kind not in _KINDS or described.get("catalog_name") != "spark_catalog":
+        raise UserError(f"{text} is no table of the server's own catalog, or not one of this session's views")
+    if form.lower() not in FILES:
+        raise UserError(f"the table {text} is made of {form or 'something that is not told'}, and not of plain files")
+    if described.get("partition_columns") or described.get("partition_provider"):
+        raise UserError(f"where the partitions of {text} lie is known to the server only: read its files by their path")
+    if _created(described) > connection.began - _GUARD:
+        raise UserError(f"the table {text} was made after the session began, and the server may know an older one")
+    schema = connection.schema(_named(name))
+    lasting = {key: described[key] for key in described.keys() - _PASSING}
+    definition = digest_of(joined("table", json.dumps(lasting, sort_keys=True), schema))
+    return Table(tuple(name), definition, _read_of(form, location, described.get("storage_properties") or {}))
+
+
+def why_remembered(source: Source, began: float) -> str:
+    """Why a server may remember files as they were before; empty if none has changed since its session began."""
+    for place in (place for listing in source.listings for place in (*listing.files, *listing.folders)):
+        with failures.telling(place):
+            status = os.stat(place)
+        kind = _mounts.kind(place, status.st_dev, time.time())
+        if kind not in KEEP_CHANGE_TIME or max(status.st_mtime, status.st_ctime) > began - _GUARD:
+            return f"{place} has changed since the session began, and the server may know it as it was"
+    return ""
+
+
+def why_other_files(connection: Connection, table: Table, source: Source) -> str:
+    """Why the session may read a table where it was before; empty if it reads these. Raises EnvironmentFailure."""
+    there = connection.files(_named(table.name))
+    if same_files(there, source):
+        return ""
+    return f"the server reads the table {'.'.join(table.name)} from other files than its definition says"
+
+
+def why_altered(connection: Connection, tables: Iterable[Table]) -> str:
+    """Why tables may be others now than they were; empty if they are the same."""
+    for table in tables:
+        try:
+            same = table_of(connection, table.name) == table
+        except (UserError, EnvironmentFailure) as error:
+            return f"whether the table {'.'.join(table.name)} is the same is not known: {error}"
+        if not same:
+            return f"the table {'.'.join(table.name)} was altered while it ran"
+    return ""
+
+
+def _described(connection: Connection, name: Sequence[str]) -> dict[str, Any]:
+    query = f"DESCRIBE TABLE EXTENDED {_quoted(name)} AS JSON"
+    rows = connection.rows(relations_pb2.Relation(sql=relations_pb2.SQL(query=query)))
+    try:
+        found = json.loads(rows.column(0)[0].as_py())
+    except (ValueError, IndexError, TypeError) as error:
+        raise UserError(f"what the server tells of {'.'.join(name)} is not understood: {error}") from error
+    if not isinstance(found, dict):
+        raise UserError(f"what the server tells of {'.'.join(name)} is not understood")
+    return found
+
+
+def _created(described: dict[str, Any]) -> float:
+    try:
+        return datetime.fromisoformat(str(described.get("created_time"))).timestamp()
+    except ValueError:
+        return math.inf
+
+
+def _named(name: Sequence[str]) -> Any:
+    table = relations_pb2.Read.NamedTable(unparsed_identifier=_quoted(name))
+    return relations_pb2.Relation(read=relations_pb2.Read(named_table=table))
+
+
+def _quoted(name: Sequence[str]) -> str:
+    return ".".join(f"`{part.replace('`', '``')}`" for part in name)
+
+
+def _read_of(form: str, location: str, options: dict[str, str]) -> Any:
+    source = relations_pb2.Read.DataSource(format=form, paths=[location], options=options)
+    return relations_pb2.Read(data_source=source)
