@@ -1,5 +1,8 @@
 """Results of Spark servers: rebuilt at the server that the environment names, and valid for a while."""
 
+import secrets
+import time
+
 import pytest
 
 pytest.importorskip("tests.dialects.spark.at_hand", exc_type=ImportError)
@@ -67,6 +70,47 @@ def test_a_server_of_another_version_is_told(project):
     project.change_recipe(key, older)
     (reason,) = reasons_of(project, key)
     assert reason.startswith("it was made by Spark 3.1, and this is Spark 4.")
+
+
+# tables
+
+
+@pytest.fixture
+def table(spark, project):
+    """A table that was there before the program began."""
+    project.file()
+    name = f"t_{secrets.token_hex(6)}"
+    spark.sql(f"create table {name} using parquet location '{project.data}'")
+    time.sleep(3.1)
+    yield name
+    spark.sql(f"drop table if exists {name}")
+
+
+def test_a_result_of_a_table_comes_back(project, table):
+    project.main(f"show(spark.sql('select g, sum(a) as s from {table} group by g'))")
+    (values,) = project.run()
+    key, before = project.evict_one()
+    project.lose_sources()
+    time.sleep(3.1)
+    done, after = project.rebuild(key)
+    assert (done.made, bool(done.difference)) == (True, False)
+    assert rows(after) == rows(before)
+    assert sorted(map(list, zip(*after.to_pydict().values()))) == values
+
+
+@pytest.mark.parametrize("change", ["files", "definition", "nothing left"])
+def test_a_table_that_is_another_one_now_is_told(spark, project, table, change):
+    project.main(f"show(spark.sql('select g, sum(a) as s from {table} group by g'))")
+    project.run()
+    key, _ = project.evict_one()
+    if change == "files":
+        project.file("later.parquet", start=1000)
+    else:
+        spark.sql(f"drop table {table}")
+    if change == "definition":
+        spark.sql(f"create table {table} (a int, g int) using parquet location '{project.data}'")
+    time.sleep(3.1)
+    assert reasons_of(project, key)
 
 
 # a database

@@ -117,6 +117,34 @@ def test_a_join_of_tables_and_files(later, clicks, log, tmp_path, outcome):
     assert (what, len(again)) == ("computed", 2)
 
 
+def test_several_tables_are_asked_for_at_once(spark, later, name, outcome, monkeypatch):
+    spark.range(5).write.saveAsTable(name)
+    spark.range(3).write.saveAsTable(f"{name}_2")
+    session = later()
+    plain, under_way, most = tables.table_of, [], []
+
+    def asked(connection, table):
+        under_way.append(table)
+        most.append(len(under_way))
+        time.sleep(0.5)
+        found = plain(connection, table)
+        under_way.remove(table)
+        return found
+
+    monkeypatch.setattr(elsewhere, "table_of", asked)
+    text = f"select count(*) as n from {name} join {name}_2 using (id)"
+    assert outcome(lambda: rows(session.sql(text)))[:2] == ([(3,)], "computed")
+    assert max(most) == 2
+    assert outcome(lambda: rows(session.sql(text)))[:2] == ([(3,)], "reused")
+
+
+def test_one_of_several_tables_that_is_not_there(later, clicks, outcome):
+    session = later()
+    with pytest.raises(Exception, match="nobody_has_this"):
+        session.table(clicks).join(session.table("nobody_has_this"), "day").collect()
+    assert nectar.last_run().parts[-1].outcome == "uncacheable"
+
+
 def test_a_view_over_a_table(later, clicks, outcome):
     def defined_by_a_frame(session):
         session.table(clicks).filter("day = 1").createOrReplaceTempView("v")
@@ -174,7 +202,7 @@ def test_files_that_change_unseen_by_the_server(later, new_session, home, clicks
 @WAYS
 def test_without_looking_at_times_an_old_answer_would_be_kept(later, clicks, log, outcome, made, monkeypatch):
     monkeypatch.setattr(elsewhere, "why_remembered", lambda source, began: "")
-    monkeypatch.setattr(elsewhere, "why_other_files", lambda connection, table, source: "")
+    monkeypatch.setattr(tables.Table, "why_other_files", lambda table, source: "")
     session = later()
     outcome(lambda: rows(made(session, clicks)))
     write_day(log, 3)
@@ -547,9 +575,6 @@ def test_parts_over_tables_follow_them(later, clicks, log, outcome, monkeypatch)
     assert len(outcome(lambda: program(later(), -1))[0]) == 3
 
 
-def test_what_was_computed_is_seen_with_its_table(later, enabled, clicks, outcome):
-    session = later()
-    nectar.save(sums(session, clicks), f"of/{clicks}")
-    enabled.settle()
-    assert nectar.open(f"of/{clicks}").to_arrow().to_pylist()[0]["n"] == 240
-    assert clicks in nectar.last_run().details() or clicks in str(nectar.explain(sums(session, clicks)))
+def test_explanations_name_the_table(later, clicks):
+    text = str(nectar.explain(sums(later(), clicks)))
+    assert f"table {clicks}" in text

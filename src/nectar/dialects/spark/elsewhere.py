@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final
 
 from nectar.catalog.service import Catalog
@@ -11,13 +12,14 @@ from nectar.dialects.spark.connections import Connection
 from nectar.dialects.spark.functions import Pickled
 from nectar.dialects.spark.reads import Source
 from nectar.dialects.spark.sql.words import Name
-from nectar.dialects.spark.tables import Table, table_of, why_other_files, why_remembered
+from nectar.dialects.spark.tables import Table, table_of, why_remembered
 from nectar.errors import EnvironmentFailure, NectarError
 from nectar.keys.expansion import joined
 from nectar.keys.scheme import digest_of
 from nectar.session import Session
 from nectar.store.read import Result
 
+_AT_ONCE: Final = 4  # questions to a server
 _TRUSTED: Final = 600.0  # seconds that what one session was told by a server holds for others
 
 
@@ -26,7 +28,7 @@ class Elsewhere:
 
     def __init__(self, connection: Connection, settings: Mapping[str, str], session: Session) -> None:
         self._connection, self._settings, self._session = connection, settings, session
-        self._tables: dict[Name, Table] = {}
+        self._tables: dict[Name, Future[Table]] = {}
         self.unseen: list[str] = []
 
     def why_unseen(self, source: Source) -> str:
@@ -36,15 +38,16 @@ class Elsewhere:
             self.unseen.append(reason)
         return reason
 
+    def ask_ahead(self, names: Collection[Name]) -> None:
+        """Names of its catalog are asked for at the same time, since each takes the server a while."""
+        if len(names) > 1:
+            with ThreadPoolExecutor(min(len(names), _AT_ONCE), "nectar-tables") as pool:
+                self._tables |= {name: pool.submit(table_of, self._connection, name) for name in names}
+
     def table(self, name: Name) -> Table:
         """What a name of its catalog stands for. Raises UserError or EnvironmentFailure if that is not known."""
-        if name not in self._tables:
-            self._tables[name] = table_of(self._connection, name)
-        return self._tables[name]
-
-    def why_other_files(self, table: Table, source: Source) -> str:
-        """Why the session may read other files for a table; empty if it reads these. Raises EnvironmentFailure."""
-        return why_other_files(self._connection, table, source)
+        asked = self._tables.get(name)
+        return table_of(self._connection, name) if asked is None else asked.result()
 
     def why_remembered(self, source: Source) -> str:
         """Why the server may take files that it reads by a name for what they were; empty if it does not."""

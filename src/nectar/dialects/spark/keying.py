@@ -97,6 +97,8 @@ class _Keying:
 
     def run(self) -> Keyed:
         barred = any((step.refusals and step.layout) or self._why_not_the_engines(step) for step in self._steps)
+        if self._elsewhere is not None and not barred and not self._scope.cached:
+            self._elsewhere.ask_ahead({name for step in self._steps for name in step.names if self._is_table(name)})
         for step in self._steps:
             # Where nothing can be reused, no file is looked at.
             files, functions, declared = len(self._identities), len(self._functions), len(self._declared)
@@ -207,7 +209,7 @@ class _Keying:
         view = self._scope.view(name)
         if view is not None:
             return self._viewed(".".join(name), view)
-        if len(name) == 2 and name[0].lower() in FORMATS:  # a path, as in parquet.`clicks/`
+        if _is_path(name):
             return self._read(_read_of(*name), step.period, by_name=True)
         reason = f"the table or view {'.'.join(name)} is not one that this session was seen to make"
         if self._elsewhere is not None:
@@ -219,13 +221,16 @@ class _Keying:
             return self._good_for(step.period, ".".join(name), partial(self._validity.of_table, name))
         return _refused("named", reason)
 
+    def _is_table(self, name: Name) -> bool:
+        return self._scope.view(name) is None and not _is_path(name)
+
     def _table(self, name: Name, elsewhere: Elsewhere) -> Node:
         """A table of a server's catalog. Raises UserError or EnvironmentFailure if it cannot be followed."""
         if self._scope.cached:
             raise UserError(self._scope.cached)
         table = elsewhere.table(name)
         files = self._read(table.read, None, by_name=True)
-        why_not = files.refusal or elsewhere.why_other_files(table, self._sources[-1])
+        why_not = files.refusal or table.why_other_files(self._sources[-1])
         if why_not:
             raise UserError(why_not)
         self._tables.append(table)
@@ -368,6 +373,11 @@ def _ordered(nodes: Sequence[Node]) -> list[bool]:
 def _refused(kind: str, reason: str) -> Node:
     unknown = digest_of(joined("unknown", reason))
     return Node(kind, (), unknown, (unknown,), RELATIONS["read"], reason, is_input=True)
+
+
+def _is_path(name: Name) -> bool:
+    """Whether a name is a path, as in parquet.`clicks/`."""
+    return len(name) == 2 and name[0].lower() in FORMATS
 
 
 def _read_of(format_: str, path: str) -> Any:

@@ -37,11 +37,21 @@ _mounts: Final = SystemMounts()
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table. name: as it is asked for. definition: everything that the server says of it. read: of its files."""
+    """A table. name: as it is asked for. definition: everything that the server says of it. read: of its files.
+
+    files: those that the session would read.
+    """
 
     name: tuple[str, ...]
     definition: bytes
     read: Any = field(compare=False)
+    files: tuple[str, ...] = field(compare=False)
+
+    def why_other_files(self, source: Source) -> str:
+        """Why the session may read a table where it was before; empty if it reads these files."""
+        if same_files(self.files, source):
+            return ""
+        return f"the server reads the table {'.'.join(self.name)} from other files than its definition says"
 
 
 def table_of(connection: Connection, name: Sequence[str]) -> Table:
@@ -60,7 +70,8 @@ def table_of(connection: Connection, name: Sequence[str]) -> Table:
     schema = connection.schema(_named(name))
     lasting = {key: described[key] for key in described.keys() - _PASSING}
     definition = digest_of(joined("table", json.dumps(lasting, sort_keys=True), schema))
-    return Table(tuple(name), definition, _read_of(form, location, described.get("storage_properties") or {}))
+    read = _read_of(form, location, described.get("storage_properties") or {})
+    return Table(tuple(name), definition, read, tuple(connection.files(_named(name))))
 
 
 def why_remembered(source: Source, began: float) -> str:
@@ -72,14 +83,6 @@ def why_remembered(source: Source, began: float) -> str:
         if kind not in KEEP_CHANGE_TIME or max(status.st_mtime, status.st_ctime) > began - _GUARD:
             return f"{place} has changed since the session began, and the server may know it as it was"
     return ""
-
-
-def why_other_files(connection: Connection, table: Table, source: Source) -> str:
-    """Why the session may read a table where it was before; empty if it reads these. Raises EnvironmentFailure."""
-    there = connection.files(_named(table.name))
-    if same_files(there, source):
-        return ""
-    return f"the server reads the table {'.'.join(table.name)} from other files than its definition says"
 
 
 def why_altered(connection: Connection, tables: Iterable[Table]) -> str:
