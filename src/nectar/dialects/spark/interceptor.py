@@ -29,7 +29,7 @@ from nectar.dialects.spark.query import Query, defined, query_of
 from nectar.dialects.spark.relations import Step
 from nectar.dialects.spark.resetting import config_may_reset, plan_may_reset
 from nectar.dialects.spark.results import responses
-from nectar.dialects.spark.reusing import give_up, look_up, note_cost, put_in
+from nectar.dialects.spark.reusing import claim, give_up, look_up, note_cost, put_in
 from nectar.dialects.spark.scope import Scope
 from nectar.dialects.spark.sending import Sending
 from nectar.dialects.spark.taught import Lesson, Look, Taught
@@ -98,6 +98,7 @@ class Interceptor(  # grpc has no types
                         continuation, details, request, self, query, over_parts or sent, over_parts and sent
                     )
                 self._forget(request.operation_id)
+                self._safely(query.abandon)
             else:
                 request = self._safely(self._sending.plain, request) or request
         elif method == "ReattachExecute":
@@ -145,7 +146,7 @@ class Interceptor(  # grpc has no types
             with self._lock:
                 before, self._recorded[request.operation_id] = self._recorded.get(request.operation_id), query
             if before is not None:  # the server has never heard of it, and is told once more
-                before.release()
+                before.abandon()
         return query
 
     def _told(self, request: Any) -> tuple[Lesson, Any] | None:
@@ -198,17 +199,20 @@ class Interceptor(  # grpc has no types
         begun = time.perf_counter()
         try:
             look_up(query)
-            if query.answer is None:
+            if not query.is_known:
                 old = query.why_old()
                 if old:
                     query.forget_known()
                     query.recording.why_not = old
                     return
+                claim(query)
+            if not query.is_known:
                 query.answer = query.result = grow(query, server)
             if query.answer is None:
                 put_in(query, self._client)
-        except BaseException:  # an interrupt, too, must not leave leases
+        except BaseException:  # an interrupt, too, must not leave leases, nor anybody waiting
             query.forget_known()
+            query.abandon()
             raise
         for part in query.reused_parts():
             query.session.totals.count(report.add(part))
@@ -236,6 +240,8 @@ class Interceptor(  # grpc has no types
     def _take(self, operation: str, query: Query, response: Any, seconds: float) -> None:
         query.part.seconds += seconds
         query.recording.add(response)
+        if response.HasField("arrow_batch"):
+            query.rows_have_come()
         if response.HasField("result_complete"):
             self._completed(operation, query)
 
@@ -267,7 +273,7 @@ class Interceptor(  # grpc has no types
         if not query.keyed.root.refusal:
             query.part.outcome = "failed"
         if for_good:
-            self._safely(query.release)
+            self._safely(query.abandon)
             self._forget(operation)
             self._operations.forget(operation)
 
@@ -279,7 +285,7 @@ class Interceptor(  # grpc has no types
         """The program's client does not ask for any more of an operation."""
         query = self._forget(operation)
         if query is not None:
-            query.release()
+            query.abandon()
         with self._lock:
             self._lessons.pop(operation, None)
         self._operations.forget(operation)

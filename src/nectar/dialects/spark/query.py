@@ -37,7 +37,7 @@ from nectar.dialects.spark.validity import Validity
 from nectar.errors import EnvironmentFailure, UserError
 from nectar.keys.outcome import outcome_of
 from nectar.keys.sources import functions_of
-from nectar.model.entry import Entry, Lease, Span
+from nectar.model.entry import Entry, Lease, Reservation, Span
 from nectar.model.lineage import FileRead, Sources
 from nectar.recipes.environment import working_folder
 from nectar.report.run import Part
@@ -57,6 +57,7 @@ class Query:
     the place of a recording; made_from: from which. spans, shape: how it is found again as a part of a larger one.
     given: the plan as the program sent it. settings: of the session, when the keys were made. site, folder: where in
     the program, and in which folder, it was asked for. asked: somebody wants it kept, whatever it is worth.
+    reservation: while others wait for what this process computes.
     """
 
     session: Session
@@ -83,6 +84,7 @@ class Query:
     site: str = ""
     folder: str = ""
     asked: bool = False
+    reservation: Reservation | None = None
 
     @property
     def is_known(self) -> bool:
@@ -113,6 +115,22 @@ class Query:
         self.answer, self.choice = None, Choice({}, (), ())
         self.release()
 
+    def abandon(self) -> None:
+        """Nothing comes of this computation: files of the store are not needed, and nobody need wait for it."""
+        self.release()
+        self._give_back()
+
+    def _give_back(self) -> None:
+        reservation, self.reservation = self.reservation, None
+        if reservation is not None:
+            with suppress(EnvironmentFailure):  # then it ends by itself
+                self.session.reservations.give_back(reservation)
+
+    def rows_have_come(self) -> None:
+        """From now on it takes as long as the program takes, for which others need not wait for ever."""
+        if self.reservation is not None:
+            self.session.reservations.done(self.reservation)
+
     def release(self) -> None:
         """Files of the store are not needed any longer."""
         leases, self.leases = self.leases, []
@@ -127,12 +145,19 @@ class Query:
             return
         if self.names_changed:  # until now; what the server is taught from now on does not matter
             self.part.keeping = f"not kept: {self.names_changed}"
+            self._give_back()
             return
         self.part.keeping = "being kept"
         size = self.recording.size if self.result is None else self.result.nbytes
         self.session.keeper.submit(self._keep, size)
 
     def _keep(self) -> None:
+        try:
+            self._keep_if_worth_it()
+        finally:
+            self._give_back()  # if it is kept, it has gone with that
+
+    def _keep_if_worth_it(self) -> None:
         part = self.part
         table = self.recording.table() if self.result is None else self.result
         if isinstance(table, str):

@@ -23,7 +23,7 @@ from nectar.dialects.spark.query import Query
 from nectar.dialects.spark.results import is_whole
 from nectar.dialects.spark.stored import relation_of
 from nectar.dialects.spark.writing import Limits, schema_by_engine, size_of, write
-from nectar.errors import NectarError
+from nectar.errors import EnvironmentFailure, NectarError
 from nectar.model.entry import Entry
 from nectar.rewrite.choose import Choice, choose, choose_opened
 from nectar.rewrite.consistency import reusable
@@ -58,6 +58,23 @@ def look_up(query: Query) -> None:
         lookups[number] = max(lookups.get(number, 0), answer.lookups)
     query.lookups = lookups
     query.choice = choose_opened(program, entries, lookups, partial(_is_opened, query))
+
+
+def claim(query: Query) -> None:
+    """The result is computed by one at a time: by this process, which says so, or it has what another one has made."""
+    settings, root = query.session.settings, query.keyed.program.root
+    if query.keyed.root.refusal or settings.refresh or settings.read_only:
+        return
+    try:
+        taken = query.session.reservations.take_or_wait(query.keyed.root.key)
+    except EnvironmentFailure as failure:
+        _log.info("others may compute the same: %s", failure)
+        return
+    if not isinstance(taken, Entry):
+        query.reservation = taken
+    elif _may_be_read(query, root, taken) and _is_opened(query, root, taken):
+        query.known = {number: known for number, known in query.known.items() if number == root}
+        query.choice = Choice({root: taken}, (), ())
 
 
 def looked_at(query: Query) -> Choice:
