@@ -261,11 +261,6 @@ def last_run() -> RunReport:
     return _last
 
 
-def current_run() -> RunReport | None:
-    """The report of the run this computation is part of."""
-    return _run.get()
-
-
 class running:  # noqa: N801 - read as a word: `with running() as report:`
     """Within the block, parts belong to one run: that of an outer block, or a new one, which is the last afterwards."""
 

@@ -33,11 +33,6 @@ class Reference:
     version: int | None = None
     before: float | None = None  # the moment by which the version was in force
 
-    @property
-    def is_current(self) -> bool:
-        """Whether the version in force now is meant."""
-        return self.version is None and self.before is None
-
 
 def checked_name(text: str) -> str:
     """The text, once it is known to be a name that can be given."""

@@ -69,7 +69,7 @@ def merged_list(expression: Any, states: States) -> Over:
     merge = _merge_of_lists(expression)
     if merge is None or states.whole:
         return Unmerged("it is not aggregated")
-    return states.of(expression_of(expression).implode(), merge, is_list=True)
+    return states.of(expression_of(expression).implode(), merge)
 
 
 def is_list(expression: Any) -> bool:
@@ -164,7 +164,7 @@ def _end(kind: str) -> _Rule:
             return states.of(whole, by(kind.lower()))
         rows = expression_of(of)
         end = rows.head(1) if kind == "First" else rows.tail(1)
-        return states.of(end.implode(), _ENDS[kind], is_list=True).list.first()
+        return states.of(end.implode(), _ENDS[kind]).list.first()
 
     return rule
 
@@ -229,12 +229,12 @@ def _float_type(name: str, whole: pl.Expr, of: Any, states: States) -> pl.DataTy
 
 
 def _n_unique(whole: pl.Expr, of: Any, options: Any, states: States) -> Over:
-    values = states.of(expression_of(of).unique().implode(), _DISTINCT, is_list=True)
+    values = states.of(expression_of(of).unique().implode(), _DISTINCT)
     return values.list.len()
 
 
 def _implode(whole: pl.Expr, of: Any, options: Any, states: States) -> Over:
-    return states.of(whole, _ALL, is_list=True)
+    return states.of(whole, _ALL)
 
 
 def _product(whole: pl.Expr, of: Any, options: Any, states: States) -> Over:

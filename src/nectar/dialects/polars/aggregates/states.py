@@ -40,8 +40,8 @@ class States:
 
     schema: of the rows. whole: all rows are one group, which a part may have no row of. made: what each state is made
     with. merged: how states are merged. sums: names of states that are sums, whose last bits depend on how a stream is
-    cut if they are floats. lists: names of states that grow with what they are made of. by_user: one is merged by a
-    function of the user. single: the states of each row by itself, computed row by row; None where nobody knows how.
+    cut if they are floats. by_user: one is merged by a function of the user. single: the states of each row by itself,
+    computed row by row; None where nobody knows how.
     """
 
     schema: pl.Schema = field(default_factory=pl.Schema)
@@ -49,14 +49,11 @@ class States:
     made: list[pl.Expr] = field(default_factory=list)
     merged: list[pl.Expr] = field(default_factory=list)
     sums: set[str] = field(default_factory=set)
-    lists: set[str] = field(default_factory=set)
     by_user: bool = False
     single: list[pl.Expr | None] = field(default_factory=list)
     _names: dict[tuple[bytes, str], str] = field(default_factory=dict)
 
-    def of(
-        self, made: pl.Expr, merge: Merge, *, is_sum: bool = False, is_list: bool = False, single: pl.Expr | None = None
-    ) -> pl.Expr:
+    def of(self, made: pl.Expr, merge: Merge, *, is_sum: bool = False, single: pl.Expr | None = None) -> pl.Expr:
         """The state made by an expression, as a column of the merged states. single: the same of one row."""
         known = (made.meta.serialize(), merge.name)
         name = self._names.get(known)
@@ -66,7 +63,6 @@ class States:
             self.merged.append(merge.of(pl.col(name)).alias(name))
             self.single.append(None if single is None else single.alias(name))
             self.sums |= {name} if is_sum else set()
-            self.lists |= {name} if is_list else set()
         return pl.col(name)
 
     def type_of(self, aggregate: pl.Expr) -> pl.DataType | None:
@@ -82,8 +78,3 @@ class States:
     def depend_on_cuts(self, types: pl.Schema) -> bool:
         """Whether the last bits of a result may depend on how a stream is cut. types: of the columns of states."""
         return self.by_user or any(types[name].is_float() for name in self.sums)
-
-    def values_in_lists(self, frame: pl.DataFrame) -> int:
-        """How many values a state holds beyond one a group and column: those of lists, such as sets of n_unique."""
-        counts = frame.select(pl.col(name).list.len().cast(pl.Int64).sum() for name in sorted(self.lists))
-        return sum(counts.row(0)) if self.lists else 0
