@@ -125,7 +125,7 @@ def test_a_column_of_such_a_frame(spark, outcome):
     twice(outcome, program)
 
 
-@engines.only_sail  # on Spark: test_tables
+@engines.only_sail  # on Spark: tables/
 def test_a_read_by_path(spark, outcome, log):
     text = f"select count(*) from parquet.`{log}`"
     first = twice(outcome, lambda: spark.sql(text).collect())
@@ -144,6 +144,12 @@ REFUSED = {
     "select * from clicks tablesample (50 percent)": "sample",
     "select * from global_temp.nowhere": "seen to make",
     "select unknown_function(1)": "not known",
+    "with x as (table clicks) select count(*) as n from x": "TABLE",
+    "select count(*) as n from (table clicks)": "TABLE",
+    "select (table clicks) as n": "TABLE",
+    "select 1 as n |> as clicks |> join clicks on true |> aggregate count(*) as n": "pipe",
+    "select '${spark.app.name}' as n": "variables",
+    "select * from text.`/tmp/${mine}`": "variables",
 }
 
 

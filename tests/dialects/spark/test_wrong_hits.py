@@ -248,6 +248,38 @@ def test_strings_with_an_order_of_their_own(spark, outcome, home):
     assert always_right(outcome, home, counts)[0] == [1, 2]
 
 
+# names of columns
+
+
+HIDDEN = {
+    "by the name of its relation": lambda frame: frame.alias("c").select("c._metadata.file_modification_time"),
+    "with a star": lambda frame: frame.select("_metadata.*"),
+    "in capitals": lambda frame: frame.select(frame["_METADATA.file_modification_time"]),
+    "in a structure": lambda frame: frame.alias("c").select(F.struct("c._metadata")),
+    "as a table of pairs": lambda frame: frame.crosstab("_metadata.file_modification_time", "page"),
+    "among frequent items": lambda frame: frame.freqItems(["_metadata.file_modification_time"]),
+    "the clock as a table of pairs": lambda frame: frame.crosstab("current_timestamp", "page"),
+    "the clock among frequent items": lambda frame: frame.freqItems(["current_timestamp"]),
+    "a variable in an expression": lambda frame: frame.select(F.expr("'${spark.app.name}'").alias("n")),
+    "a variable in a condition": lambda frame: frame.filter("page = '${spark.app.name}'"),
+}
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_what_is_no_column_is_refused_by_every_name(spark, log, enabled, name):
+    for _ in range(2):
+        with suppress(Exception):  # not every engine has it
+            HIDDEN[name](spark.read.parquet(str(log))).collect()
+        assert nectar.last_run().parts[-1].outcome == "uncacheable"
+
+
+def test_a_view_that_a_text_hides(spark, outcome, home):
+    for count in (1, 2):
+        spark.range(count).createOrReplaceTempView("hidden")
+        text = "with x as (table hidden) select count(*) as n from x"
+        assert outcome(lambda: spark.sql(text).collect()[0].n)[0] == count
+
+
 # parts
 
 

@@ -7,6 +7,7 @@ program hears of it is what the server answers to the program's own call.
 
 from __future__ import annotations
 
+import re
 import time
 import weakref
 from collections.abc import Callable, Hashable, Sequence
@@ -21,7 +22,9 @@ from nectar.errors import EnvironmentFailure, UserError
 
 _SECONDS: Final = 20.0  # for a question that any server answers at once
 _CACHED: Final = "InMemoryRelation"  # what Spark calls a frame that it has cached, in the plans that it shows
+_CUT_OFF: Final = re.compile(r"more characters\s*$|Truncated plan of")  # if somebody has set a length for plans
 _SECONDS_TO_RUN: Final = 120.0  # for a small query: the first one of a server takes long
+_OFF: Final = 0.5  # seconds by which clocks run apart by themselves, within days
 _PASSING: Final = frozenset({
     grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED,
     grpc.StatusCode.ABORTED, grpc.StatusCode.RESOURCE_EXHAUSTED,
@@ -39,6 +42,7 @@ class Connection:
         self._client, self._stub = weakref.ref(client), stub
         self._session = ""
         self.began = time.time()  # before its server knew of it
+        self._ticks = time.monotonic()
         self._remembered: dict[Hashable, Any] = {}
         self._settings: dict[str, str] | None = None
         # Whoever else was told the name of the session may change its settings at any time.
@@ -49,6 +53,15 @@ class Connection:
     def session(self) -> str:
         """What the server calls its session, by its latest answer."""
         return self._session
+
+    @property
+    def clock_was_set(self) -> bool:
+        """Whether somebody has set the clock of this machine since the session began."""
+        return abs((time.time() - self.began) - (time.monotonic() - self._ticks)) > _OFF
+
+    def begin_with(self, other: Connection) -> None:
+        """This session was made from another one, and may know what that one knew."""
+        self.sent_files, self.began, self._ticks = other.sent_files, other.began, other._ticks
 
     @property
     def user(self) -> str:
@@ -113,11 +126,16 @@ class Connection:
         return bytes(self._asked(self._stub.AnalyzePlan, request).schema.schema.SerializeToString(deterministic=True))
 
     def has_cached(self, relation: Any) -> bool:
-        """Whether the server would answer a part of a query from what some session has cached."""
+        """Whether the server may answer a part of a query from what some session has cached."""
+        shown = self.shown(relation)
+        return _CACHED in shown or _CUT_OFF.search(shown) is not None
+
+    def shown(self, relation: Any) -> str:
+        """The plans that the server makes of a query, for people."""
         request = self._living()._analyze_plan_request_with_metadata()
         request.explain.plan.root.CopyFrom(relation)
         request.explain.explain_mode = base_pb2.AnalyzePlanRequest.Explain.EXPLAIN_MODE_EXTENDED
-        return _CACHED in self._asked(self._stub.AnalyzePlan, request).explain.explain_string
+        return str(self._asked(self._stub.AnalyzePlan, request).explain.explain_string)
 
     def table(self, name: Sequence[str]) -> str:
         """Which table a name means: its catalog, namespace and name. Raises UserError if it is one of the session."""

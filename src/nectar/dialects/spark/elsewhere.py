@@ -20,6 +20,7 @@ from nectar.session import Session
 from nectar.store.read import Result
 
 _AT_ONCE: Final = 4  # questions to a server
+_FIRST_OPTIONS: Final = "spark.sql.legacy.readFileSourceTableCacheIgnoreOptions"
 _TRUSTED: Final = 600.0  # seconds that what one session was told by a server holds for others
 
 
@@ -51,7 +52,11 @@ class Elsewhere:
 
     def why_remembered(self, source: Source) -> str:
         """Why the server may take files that it reads by a name for what they were; empty if it does not."""
-        return why_remembered(source, self._connection.began)
+        if not sight.is_at_home(self._connection):
+            return f"whether the clock of the server at {self._connection.endpoint} is that of its files is not known"
+        if self._settings.get(_FIRST_OPTIONS, "false").lower() != "false":
+            return f"with {_FIRST_OPTIONS} the server reads tables with options that they had before"
+        return why_remembered(source, self._connection)
 
     def why_unlike(self, functions: Collection[Pickled]) -> str:
         """Why functions may do something else at the server than here; empty if they do not."""

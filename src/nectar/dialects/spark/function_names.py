@@ -142,11 +142,14 @@ def is_about_the_moment(name: str) -> bool:
     return plain in _CLOCK_WITHOUT_ARGUMENTS or REFUSED.get(plain) in (_CLOCK, _SURROUNDINGS)
 
 
+METADATA: Final = "_metadata"
+
+
 def why_refused_column(name: str) -> str:
     """Why a column is not reused: engines take some names for functions where there is no such column."""
-    first = name.strip().strip("`").lower().partition(".")[0].strip("`")
-    if first == "_metadata":
+    if METADATA in name.lower():  # of any relation, by whatever name
         return "_metadata tells where files lie"
+    first = name.strip().strip("`").lower().partition(".")[0].strip("`")
     if first in REFUSED:
         return f"a column called {first} may be the function of that name, which {REFUSED[first]}"
     return ""

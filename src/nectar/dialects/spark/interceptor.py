@@ -187,8 +187,7 @@ class Interceptor(  # grpc has no types
     def inherit(self, other: Interceptor) -> None:
         """This session was made from another one, and knows what its server was taught there."""
         self._taught.inherit(other._taught)
-        here, there = connection_of(self._client), connection_of(other._client)
-        here.sent_files, here.began = there.sent_files, there.began
+        connection_of(self._client).begin_with(connection_of(other._client))
 
     def _over_parts(self, query: Query, request: Any) -> Any:
         """The request over known parts. The program's own stays as it is: its client may send it again."""
@@ -213,6 +212,8 @@ class Interceptor(  # grpc has no types
         except BaseException:  # an interrupt, too, must not leave leases, nor anybody waiting
             query.forget_known()
             query.abandon()
+            if query.keyed.by_name:
+                query.recording.why_not = "whether the server knows something older could not be asked"
             raise
         for part in query.reused_parts():
             query.session.totals.count(report.add(part))

@@ -18,6 +18,7 @@ from typing import Any, Final
 from nectar.dialects.spark import kinds
 from nectar.dialects.spark.function_names import (
     KNOWN,
+    METADATA,
     is_about_the_moment,
     why_refused_call,
     why_refused_column,
@@ -42,6 +43,8 @@ _STREAMING: Final = {
 _GIVEN: Final = "_pyspark_connect_temp_view_"  # the client names frames so that are meant in a text
 # Relations whose expressions name no column, so that a lambda variable in them does not show in the result.
 _NAMELESS: Final = frozenset({"filter", "sort", "join", "repartition_by_expression"})
+# Relations that take strings for columns, or for whatever else a name may mean.
+_NAME_COLUMNS: Final = frozenset({"cov", "corr", "approx_quantile", "freq_items", "crosstab", "describe"})
 _SHOWS_PARTS: Final = frozenset({"struct", "arrays_zip"})  # name their fields after the expressions in them
 
 
@@ -283,8 +286,17 @@ class _Reader:
         elif descriptor.name == "plan_id":
             self._put(_Reference(value))
         else:
-            self._found.dotted = self._found.dotted or (isinstance(value, str) and "." in value)
+            if isinstance(value, str):
+                self._check_text(value)
             self._put(_scalar(value))
+
+    def _check_text(self, text: str) -> None:
+        """A string of a relation or of an expression, which may name a column."""
+        self._found.dotted = self._found.dotted or "." in text
+        if self._kind in _NAME_COLUMNS:
+            self._refuse(why_refused_column(text))
+        elif METADATA in text.lower() and self._depth == 0:
+            self._refuse(why_refused_column(METADATA))
 
     # what is not taken as it stands
 
@@ -322,8 +334,8 @@ class _Reader:
             self._refuse("it has a column of metadata")
         if not attribute.HasField("plan_id"):  # a column of a certain frame is there, or is an error
             self._refuse(why_refused_column(attribute.unparsed_identifier))
-        elif attribute.unparsed_identifier.strip("`").startswith("_metadata"):
-            self._refuse("_metadata tells where files lie")
+        elif METADATA in attribute.unparsed_identifier.lower():
+            self._refuse(why_refused_column(METADATA))
 
     def _check_unresolved_function(self, call: Any) -> None:
         if call.is_user_defined_function:
@@ -337,6 +349,12 @@ class _Reader:
         if name not in KNOWN and not of_the_moment:
             self._found.unknown.add(name)
         self._refuse(why_refused_call(call.function_name, len(call.arguments)), not of_the_moment)
+
+    def _check_unresolved_star(self, star: Any) -> None:
+        self._refuse(why_refused_column(star.unparsed_target))
+
+    def _check_unresolved_regex(self, regex: Any) -> None:
+        self._refuse(why_refused_column(regex.col_name))
 
     def _check_window(self, _: Any) -> None:
         self._found.windows = True

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from nectar.dialects.spark.function_names import KNOWN, why_refused_call, why_refused_column, why_refused_string
+from nectar.dialects.spark.sql.words import VARIABLE
 
 _PIECE: Final = re.compile(
     r"""(?P<space>\s+)|(?P<string>'[^']*'|"[^"]*")|(?P<quoted>`[^`]*`)|(?P<word>[A-Za-z_][A-Za-z_0-9]*)"""
     r"""|(?P<number>\d[\dA-Za-z_.]*)|(?P<sign>::|->|[-+*/%<>=!,.()\[\]&|^~])"""
 )
-_HIDING: Final = ("--", "/*", "\\")  # comments and escapes: where they end is read differently
+_HIDING: Final = ("--", "/*", "\\", VARIABLE)  # comments and escapes: where they end is read differently
 _BEFORE_BRACKETS: Final = frozenset({
     "and", "or", "not", "in", "when", "then", "else", "case", "between", "like", "rlike", "ilike", "is", "as", "div",
     "cast", "try_cast", "if", "decimal", "dec", "numeric", "varchar", "over",
@@ -36,7 +37,7 @@ class Calls:
 def calls_in(text: str) -> Calls | str:
     """The functions that an expression calls; or why it is not reused."""
     if not text.isascii() or any(sign in text for sign in _HIDING):
-        return "a text has comments, escapes or letters that engines read differently"
+        return "a text has comments, escapes, variables or letters that engines read differently"
     pieces = pieces_of(text)
     if pieces is None:
         return "a text has signs that are not understood"

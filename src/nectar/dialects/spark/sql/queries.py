@@ -39,6 +39,7 @@ _REFUSED_WORDS: Final = {
     "tablesample": "which rows a sample takes depends on how the engine cuts its input",
     "identifier": "a name that is computed is not followed",
     "immediate": "a text that is computed is not followed",
+    "table": "TABLE in the SQL text reads a relation that is not followed",
     "match_recognize": "patterns of rows are not understood",
 }
 _NODES: Final = frozenset({
@@ -185,6 +186,8 @@ def _refusals(pieces: Sequence[Piece]) -> Iterator[str]:
             yield _of_name(piece, before, following, after)
         elif piece.text == ";" and following is not _NOTHING:
             yield "it is more than one statement"
+        elif piece.text == "|" and following.text == ">":
+            yield "the SQL text is a pipe, which is not understood"
         elif piece.kind == "number" and following.text == "(":
             yield f"{piece.text}( in the SQL text is not understood"
 

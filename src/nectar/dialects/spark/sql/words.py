@@ -22,6 +22,7 @@ _PIECE: Final = re.compile(
     r"""|(?P<parameter>\?|:[A-Za-z_][A-Za-z_0-9]*)"""
     r"""|(?P<sign>::|->|=>|/(?!\*)|-(?!-)|[+*%<>=!,.()\[\]&|^~;])"""
 )
+VARIABLE: Final = "${"  # Spark puts in what it stands for, within strings and names, too
 _PART: Final = re.compile(r"\s*(?:`([^`]+)`|([A-Za-z_0-9]+))\s*")
 _UNCERTAIN: Final = "the SQL text has escapes, comments, variables or signs that engines read differently"
 
@@ -52,6 +53,8 @@ class Piece:
 @lru_cache(maxsize=16)  # a text is looked at for what it does, for what it reads, and when its rows are asked for
 def pieces_of(text: str) -> tuple[Piece, ...] | str:
     """The pieces of a text, or why it is not read."""
+    if VARIABLE in text:
+        return _UNCERTAIN
     found: list[Piece] = []
     at, spaced = 0, False
     while at < len(text):
