@@ -97,7 +97,7 @@ class _Keying:
 
     def run(self) -> Keyed:
         barred = any((step.refusals and step.layout) or self._why_not_the_engines(step) for step in self._steps)
-        if self._elsewhere is not None and not barred and not self._scope.cached:
+        if self._elsewhere is not None and not barred and not self._views.now.cached:
             self._elsewhere.ask_ahead({name for step in self._steps for name in step.names if self._is_table(name)})
         for step in self._steps:
             # Where nothing can be reused, no file is looked at.
@@ -226,8 +226,8 @@ class _Keying:
 
     def _table(self, name: Name, elsewhere: Elsewhere) -> Node:
         """A table of a server's catalog. Raises UserError or EnvironmentFailure if it cannot be followed."""
-        if self._scope.cached:
-            raise UserError(self._scope.cached)
+        if self._views.now.cached:
+            raise UserError(self._views.now.cached)
         table = elsewhere.table(name)
         files = self._read(table.read, None, by_name=True)
         why_not = files.refusal or table.why_other_files(self._sources[-1])

@@ -68,7 +68,7 @@ def table_of(connection: Connection, name: Sequence[str]) -> Table:
     text = ".".join(name)
     kind, form, location = (str(described.get(key, "")) for key in ("type", "provider", "location"))
     if kind not in _KINDS or described.get("catalog_name") != "spark_catalog":
-        raise UserError(f"{text} is no table of the server's own catalog, or not one of this session's views")
+        raise UserError(f"{text} is neither a view that this session was seen to make, nor a table of the server's own")
     if form.lower() not in FILES:
         raise UserError(f"the table {text} is made of {form or 'something that is not told'}, and not of plain files")
     if described.get("partition_columns") or described.get("partition_provider"):

@@ -169,7 +169,7 @@ def test_views_of_the_catalog_are_refused(spark, later, clicks, outcome):
     spark.sql(f"create view v_{clicks} as select * from {clicks}")
     session = later()
     try:
-        assert "is no table" in refused(outcome, lambda: session.table(f"v_{clicks}").count())
+        assert "nor a table" in refused(outcome, lambda: session.table(f"v_{clicks}").count())
     finally:
         spark.sql(f"drop view v_{clicks}")
 

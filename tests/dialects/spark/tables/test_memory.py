@@ -30,6 +30,16 @@ def test_a_session_that_has_cached_a_table_sees_it_as_it_was(later, clicks, outc
     session.catalog.uncacheTable(clicks)
 
 
+def test_also_through_a_view_of_it(later, clicks, outcome):
+    session = later()
+    session.table(clicks).createOrReplaceTempView("v")
+    assert outcome(lambda: rows(sums(session, "v")))[1] == "computed"
+    session.catalog.cacheTable(clicks)
+    _, what, why = outcome(lambda: rows(sums(session, "v")))
+    assert (what, "cached tables" in why) == ("uncacheable", True)
+    session.catalog.uncacheTable(clicks)
+
+
 @WAYS
 def test_what_another_session_has_cached_is_not_kept(later, new_session, home, clicks, log, outcome, made):
     def cache(session):
