@@ -123,7 +123,7 @@ def test_names_that_change_meanwhile_let_others_try(spark, enabled, claims, monk
 
 
 def test_a_stream_that_nobody_reads_to_its_end_lets_others_try(spark, enabled, claims):
-    rows = spark.range(300_000).selectExpr("id", "repeat('x', 100) as t").toLocalIterator()
+    rows = spark.range(300_000).select("id", F.lpad(F.col("id").cast("string"), 100, "x").alias("t")).toLocalIterator()
     next(rows)
     assert claims[0].reservation is not None
     assert not enabled.reservations._held  # nobody renews it: it ends by itself
@@ -136,7 +136,7 @@ def test_a_stream_that_nobody_reads_to_its_end_lets_others_try(spark, enabled, c
 
 def test_a_stream_that_is_read_while_the_same_is_asked_for(spark, enabled):
     """By the one who would wait for itself."""
-    made = spark.range(300_000).selectExpr("id", "repeat('x', 100) as t")
+    made = spark.range(300_000).select("id", F.lpad(F.col("id").cast("string"), 100, "x").alias("t"))
     rows = made.toLocalIterator()
     next(rows)
     assert len(made.collect()) == 300_000
