@@ -70,10 +70,10 @@ def test_without_the_option_answers_would_be_old_ones(spark, tmp_path, outcome, 
     for attempt in range(4):  # it may have forgotten a plan, or more
         folder = tmp_path / str(attempt)
         folder.mkdir()
-        write_day(folder, 1)
+        write_day(folder, 2 * attempt)
         made = seconds(spark, folder)
         outcome(made.collect)
-        write_day(folder, 2)
+        write_day(folder, 2 * attempt + 1)
         (after,), what, _ = outcome(made.collect)
         assert what == "computed"
         seen.append(after.n)
