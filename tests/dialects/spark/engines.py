@@ -47,7 +47,7 @@ class Sail:
 class Spark:
     """A Spark server in a process of its own, on a port of its own; it may be stopped and started again."""
 
-    def __init__(self, memory="1g", **settings):
+    def __init__(self, memory="2g", **settings):
         import pyspark
 
         self.folder = Path(tempfile.mkdtemp(prefix="nectar-spark-"))
