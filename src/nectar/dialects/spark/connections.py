@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.ipc
 from pyspark.sql.connect.proto import base_pb2, catalog_pb2, relations_pb2
 
+from nectar.dialects.spark.sql.words import quoted
 from nectar.errors import EnvironmentFailure, UserError
 
 _SECONDS: Final = 20.0  # for a question that any server answers at once
@@ -139,7 +140,7 @@ class Connection:
 
     def table(self, name: Sequence[str]) -> str:
         """Which table a name means: its catalog, namespace and name. Raises UserError if it is one of the session."""
-        asked = catalog_pb2.GetTable(table_name=".".join(f"`{part.replace('`', '``')}`" for part in name))
+        asked = catalog_pb2.GetTable(table_name=quoted(name))
         (row,) = self.rows(relations_pb2.Relation(catalog=catalog_pb2.Catalog(get_table=asked))).to_pylist()
         if row["isTemporary"]:
             raise UserError(f"{'.'.join(name)} is a view of the session, and cannot be valid for a while")

@@ -13,8 +13,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
-from pyspark.sql.connect.proto import relations_pb2
-
 from nectar.dialects.spark.constants import Facts
 from nectar.dialects.spark.elsewhere import Elsewhere
 from nectar.dialects.spark.fresh import as_sent, state_of
@@ -22,7 +20,7 @@ from nectar.dialects.spark.function_names import why_unknown
 from nectar.dialects.spark.functions import Pickled, is_still
 from nectar.dialects.spark.keyed import Keyed, Own, key_of_read, key_of_step
 from nectar.dialects.spark.kinds import RELATIONS, UNSORTED
-from nectar.dialects.spark.reads import FORMATS, Source, source_of
+from nectar.dialects.spark.reads import FORMATS, Source, read_of, source_of
 from nectar.dialects.spark.relations import Step, steps_of
 from nectar.dialects.spark.scope import Registered, Scope, View
 from nectar.dialects.spark.sql.words import Name
@@ -210,7 +208,7 @@ class _Keying:
         if view is not None:
             return self._viewed(".".join(name), view)
         if _is_path(name):
-            return self._read(_read_of(*name), step.period, by_name=True)
+            return self._read(read_of(name[0], name[1]), step.period, by_name=True)
         reason = f"the table or view {'.'.join(name)} is not one that this session was seen to make"
         if self._elsewhere is not None:
             try:
@@ -378,10 +376,3 @@ def _refused(kind: str, reason: str) -> Node:
 def _is_path(name: Name) -> bool:
     """Whether a name is a path, as in parquet.`clicks/`."""
     return len(name) == 2 and name[0].lower() in FORMATS
-
-
-def _read_of(format_: str, path: str) -> Any:
-    read = relations_pb2.Read()
-    read.data_source.format = format_
-    read.data_source.paths.append(path)
-    return read

@@ -11,8 +11,11 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
+
+from pyspark.sql.connect.proto import relations_pb2
 
 from nectar.errors import InputFailure, UserError
 from nectar.keys.expansion import joined
@@ -83,6 +86,12 @@ class Source:
             return all(_listing_of(each.root, each.shown) == each for each in self.listings)
         except InputFailure:
             return False
+
+
+def read_of(form: str, path: str, options: Mapping[str, str] | None = None) -> Any:
+    """The message that reads the files at a path."""
+    source = relations_pb2.Read.DataSource(format=form, paths=[path], options=options)
+    return relations_pb2.Read(data_source=source)
 
 
 def source_of(read: Any) -> Source:

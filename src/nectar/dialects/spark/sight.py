@@ -24,7 +24,7 @@ from pyspark.sql.connect.proto import relations_pb2
 
 from nectar.dialects.spark.connections import Connection, Unreachable
 from nectar.dialects.spark.neighbours import is_near, is_neighbour
-from nectar.dialects.spark.reads import Listing, Source
+from nectar.dialects.spark.reads import Listing, Source, read_of
 from nectar.errors import EnvironmentFailure
 from nectar.keys.expansion import joined
 from nectar.keys.scheme import digest_of
@@ -214,8 +214,7 @@ def _is_hidden(name: str) -> bool:
 
 
 def _read(form: str, path: str, **options: str) -> Any:
-    source = relations_pb2.Read.DataSource(format=form, paths=[path], options=options)
-    return relations_pb2.Relation(read=relations_pb2.Read(data_source=source))
+    return relations_pb2.Relation(read=read_of(form, path, options))
 
 
 def _chosen(relation: Any, columns: Sequence[str]) -> Any:

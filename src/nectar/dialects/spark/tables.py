@@ -13,7 +13,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -21,21 +21,18 @@ from typing import Any, Final
 from pyspark.sql.connect.proto import relations_pb2
 
 from nectar.dialects.spark.connections import Connection
-from nectar.dialects.spark.reads import FILES, Source
+from nectar.dialects.spark.reads import FILES, Source, read_of
 from nectar.dialects.spark.sight import same_files
+from nectar.dialects.spark.sql.words import quoted
 from nectar.errors import EnvironmentFailure, UserError
 from nectar.keys.expansion import joined
 from nectar.keys.scheme import digest_of
 from nectar.store.inputs import failures
-from nectar.store.inputs.mounts import KEEP_CHANGE_TIME, SystemMounts
+from nectar.store.inputs.mounts import OF_THIS_MACHINE, SystemMounts
 
 _KINDS: Final = frozenset({"MANAGED", "EXTERNAL"})
 _PASSING: Final = frozenset({"created_time", "last_access", "created_by", "owner", "statistics"})
 _HIDDEN: Final = "(redacted)"  # what stands in the place of what may be secret
-# Times of network file systems are those of another clock.
-_LOCAL: Final = KEEP_CHANGE_TIME & {
-    "ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "jfs", "bcachefs", "tmpfs", "overlay", "apfs", "hfs", "ufs",
-}  # fmt: skip
 _GUARD: Final = 2.0  # seconds by which the times of files may be off
 _mounts: Final = SystemMounts()
 
@@ -81,7 +78,7 @@ def table_of(connection: Connection, name: Sequence[str]) -> Table:
     told = _told(described)
     definition = digest_of(joined("table", told, connection.schema(read)))
     options = described.get("storage_properties") or {}
-    return Table(tuple(name), told, definition, _read_of(form, location, options), tuple(connection.files(read)))
+    return Table(tuple(name), told, definition, read_of(form, location, options), tuple(connection.files(read)))
 
 
 def why_remembered(source: Source, connection: Connection) -> str:
@@ -96,7 +93,7 @@ def why_remembered(source: Source, connection: Connection) -> str:
         for place in (*listing.files, *listing.folders):
             with failures.telling(place):
                 status = os.stat(place)
-            local = _mounts.kind(place, status.st_dev, time.time()) in _LOCAL
+            local = _mounts.kind(place, status.st_dev, time.time()) in OF_THIS_MACHINE
             if not local or max(status.st_mtime, status.st_ctime) > since:
                 return f"{place} may have changed since the session began, and the server may know it as it was"
         moved = _moved(listing.root, since)
@@ -134,34 +131,23 @@ def why_altered(connection: Connection, tables: Iterable[Table]) -> str:
 
 def named_read(name: Sequence[str]) -> Any:
     """The relation that reads a table by its name."""
-    table = relations_pb2.Read.NamedTable(unparsed_identifier=_quoted(name))
+    table = relations_pb2.Read.NamedTable(unparsed_identifier=quoted(name))
     return relations_pb2.Relation(read=relations_pb2.Read(named_table=table))
 
 
 def _described(connection: Connection, name: Sequence[str]) -> dict[str, Any]:
-    query = f"DESCRIBE TABLE EXTENDED {_quoted(name)} AS JSON"
+    query = f"DESCRIBE TABLE EXTENDED {quoted(name)} AS JSON"
     rows = connection.rows(relations_pb2.Relation(sql=relations_pb2.SQL(query=query)))
     try:
-        found = json.loads(rows.column(0)[0].as_py())
+        text = str(rows.column(0)[0].as_py())
+        found = json.loads(text)
     except (ValueError, IndexError, TypeError) as error:
         raise UserError(f"what the server tells of {'.'.join(name)} is not understood: {error}") from error
     if not isinstance(found, dict):
         raise UserError(f"what the server tells of {'.'.join(name)} is not understood")
-    if any(_HIDDEN in text for text in _texts_in(found)):
+    if _HIDDEN in text:
         raise UserError(f"the server does not tell everything of {'.'.join(name)}: it may hold a secret")
     return found
-
-
-def _texts_in(value: Any) -> Iterator[str]:
-    """All strings of a description, however deep."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for each in (*value, *value.values()):
-            yield from _texts_in(each)
-    elif isinstance(value, list):
-        for each in value:
-            yield from _texts_in(each)
 
 
 def _told(described: dict[str, Any]) -> bytes:
@@ -175,12 +161,3 @@ def _created(described: dict[str, Any]) -> float:
         return datetime.fromisoformat(str(described.get("created_time"))).timestamp()
     except ValueError:
         return math.inf
-
-
-def _quoted(name: Sequence[str]) -> str:
-    return ".".join(f"`{part.replace('`', '``')}`" for part in name)
-
-
-def _read_of(form: str, location: str, options: dict[str, str]) -> Any:
-    source = relations_pb2.Read.DataSource(format=form, paths=[location], options=options)
-    return relations_pb2.Read(data_source=source)

@@ -19,7 +19,7 @@ from pyspark.sql.connect.proto import commands_pb2, relations_pb2
 from nectar.dialects.spark.constants import facts_of
 from nectar.dialects.spark.functions import known_as
 from nectar.dialects.spark.keyed import Keyed
-from nectar.dialects.spark.reads import FORMATS
+from nectar.dialects.spark.reads import FORMATS, read_of
 from nectar.dialects.spark.relations import Step, registration_of, steps_of
 from nectar.dialects.spark.scope import Registered, Scope, View, needed_by
 from nectar.dialects.spark.sql.queries import is_query, read_ahead
@@ -193,7 +193,7 @@ class Taught:
             self._change(lambda scope: scope.without_view(name) if name else replace(scope, views={}))
             return None
         content = joined("catalog", table.SerializeToString(deterministic=True))
-        read = _read_of(table.source, table.path, {})
+        read = _files(table.source, table.path, {})
         return self._definition(name, read, content, look, is_temporary=False, by_text=True)
 
     def _of_view(self, command: Any, look: Look | None) -> Lesson | None:
@@ -236,7 +236,7 @@ class Taught:
         return None
 
     def _of_table(self, effect: Effect, look: Look | None, made_by: Any) -> Lesson | None:
-        read, content = _read_of(effect.format, effect.path, effect.options), joined("table", effect.head)
+        read, content = _files(effect.format, effect.path, effect.options), joined("table", effect.head)
         return self._definition(effect.name, read, content, look, effect.is_temporary, made_by, by_text=True)
 
     def _of_write(self, write: Any, look: Look | None) -> Lesson | None:
@@ -250,7 +250,7 @@ class Taught:
         if write.mode not in _ANEW or not name or not path or look is None:
             self._change(lambda scope: scope.without_view(name) if name else replace(scope, views={}))
             return None
-        return self._of_written(name, write, _read_of(write.source or "parquet", path, {}), look)
+        return self._of_written(name, write, _files(write.source or "parquet", path, {}), look)
 
     def _of_written(self, name: Name, write: Any, read: Any, look: Look) -> Lesson | None:
         """A table is known when its files are there; what was written says which columns it has."""
@@ -308,13 +308,8 @@ def _remembered(command: Any) -> Any:
     return command if command.ByteSize() <= _HEAVY else None
 
 
-def _read_of(format_: str, path: str, options: Mapping[str, str]) -> Any:
-    relation = relations_pb2.Relation()
-    relation.read.data_source.format = format_
-    relation.read.data_source.paths.append(path)
-    for key, value in options.items():
-        relation.read.data_source.options[key] = value
-    return relation
+def _files(form: str, path: str, options: Mapping[str, str]) -> Any:
+    return relations_pb2.Relation(read=read_of(form, path, options))
 
 
 def _written(write: Any, scope: Scope, look: Look) -> bytes | str:

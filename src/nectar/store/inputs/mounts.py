@@ -16,10 +16,12 @@ import sys
 from collections.abc import Callable
 from typing import Final, Protocol
 
-KEEP_CHANGE_TIME: Final = frozenset({
+OF_THIS_MACHINE: Final = frozenset({  # so that the moment is one of its own clock
     "ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "jfs", "bcachefs", "tmpfs", "overlay", "apfs", "hfs", "ufs",
-    "nfs", "nfs4", "ceph", "lustre", "gpfs", "ocfs2", "gfs2", "virtiofs", "fuse.mergerfs", "fuse.glusterfs",
 })  # fmt: skip
+KEEP_CHANGE_TIME: Final = OF_THIS_MACHINE | {
+    "nfs", "nfs4", "ceph", "lustre", "gpfs", "ocfs2", "gfs2", "virtiofs", "fuse.mergerfs", "fuse.glusterfs",
+}  # fmt: skip
 ASK_BY_OPENING: Final = frozenset({"nfs", "nfs4"})  # stat() may be a minute behind the server; open() asks it
 
 # Device numbers are used again after an unmount, so what is known of one is looked up again after this time.

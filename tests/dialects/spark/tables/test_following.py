@@ -234,3 +234,10 @@ def test_parts_over_tables_follow_them(later, clicks, log, outcome, monkeypatch)
 def test_explanations_name_the_table(later, clicks):
     text = str(nectar.explain(sums(later(), clicks)))
     assert f"table {clicks}" in text
+
+
+def test_a_server_of_another_machine_may_have_another_clock(later, clicks, outcome, monkeypatch):
+    session = later()
+    outcome(lambda: rows(sums(session, clicks)))
+    monkeypatch.setattr(elsewhere.sight, "is_at_home", lambda connection: False)
+    assert "the clock of the server" in refused(outcome, lambda: rows(sums(session, clicks)))

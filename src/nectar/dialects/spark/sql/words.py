@@ -76,6 +76,11 @@ def canonical(pieces: Sequence[Piece]) -> str:
     return "".join(f" {piece.text}" if piece.spaced and number else piece.text for number, piece in enumerate(pieces))
 
 
+def quoted(name: Sequence[str]) -> str:
+    """A name as texts have it, whatever is in its parts."""
+    return ".".join(f"`{part.replace('`', '``')}`" for part in name)
+
+
 def name_of(text: str) -> Name:
     """The parts of a name as programs write it; empty if it is not understood."""
     parts: list[str] = []
