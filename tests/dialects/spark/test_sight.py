@@ -92,11 +92,13 @@ def test_each_state_of_the_files_is_compared(data, store):
     assert server.asked.count("binaryFile") == 2
 
 
-def test_nothing_is_left_behind(data, store):
-    before = sorted(Path(sight.tempfile.gettempdir()).glob("nectar-seen-*"))
-    sight.why_unseen(Server(), read(data), store)
-    assert sorted(store.iterdir()) == []
-    assert sorted(Path(sight.tempfile.gettempdir()).glob("nectar-seen-*")) == before
+def test_nothing_is_left_behind(data, store, tmp_path, monkeypatch):
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(sight.tempfile, "tempdir", str(tmp_path / "temporary"))  # of this test alone
+    server = Server()
+    assert sight.why_unseen(server, read(data), store) == ""
+    assert server.asked.count("text") == 2  # a file in either folder was written and asked for
+    assert sorted(store.iterdir()) == sorted((tmp_path / "temporary").iterdir()) == []
     assert sorted(path.name for path in data.iterdir()) == [".crc", "_hidden", "a.parquet", "empty.parquet", "k=1"]
 
 
