@@ -76,21 +76,6 @@ def test_by_its_path_in_a_text(spark, table, outcome):
     assert asked() == (40, "computed")
 
 
-def test_many_versions_are_never_put_together_from_their_files(spark, table, outcome, monkeypatch):
-    """Which files count is written in the log: of two versions that replace each other all files are there."""
-    from nectar.dialects.spark.incremental import growing, parts
-
-    monkeypatch.setattr(growing, "LEAST_PLANS", 0)
-    cut = []
-    monkeypatch.setattr(parts, "cut_of", lambda *_: cut.append(1))
-    made = spark.read.format("delta").load(table).agg(F.count("*").alias("n"))
-    for version in range(5):
-        rows = spark.range(version + 1).withColumn("page", F.lit(1).cast("long"))
-        rows.write.format("delta").mode("overwrite").save(table)
-        assert outcome(lambda: made.collect()[0].n)[:2] == (version + 1, "computed")
-    assert not cut
-
-
 def test_an_old_version_comes_back_as_it_was(spark, table, outcome, tmp_path):
     made = pages(spark, table)
     outcome(made.collect)

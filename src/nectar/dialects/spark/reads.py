@@ -25,7 +25,8 @@ _DELTA: Final = "delta"
 FILES: Final = frozenset({"parquet", "orc", "csv", "json", "text"})
 FORMATS: Final = FILES | {_DELTA}  # whose files are looked at
 # Not timestampAsOf, which is compared with the times of files; those are in no key.
-_OPTIONS_OF_DELTA: Final = frozenset({"path", "versionasof"})
+_VERSION: Final = "versionasof"
+_OPTIONS_OF_DELTA: Final = frozenset({"path", _VERSION})
 _OPTIONS: Final = frozenset({
     "path", "header", "sep", "delimiter", "quote", "escape", "inferschema", "nullvalue", "emptyvalue", "nanvalue",
     "positiveinf", "negativeinf", "dateformat", "timestampformat", "timestampntzformat", "encoding", "charset",
@@ -60,7 +61,7 @@ class Listing:
 class Source:
     """What a read reads. content: format, schema, options. paths: as the program has them. listings: one for each.
 
-    is_table: which of its files it reads is written in others, so that none can be read alone.
+    is_table: which of its files it reads is written in others. version: which of them, if it is not the last one.
     """
 
     content: bytes
@@ -68,6 +69,7 @@ class Source:
     paths: tuple[str, ...]
     listings: tuple[Listing, ...]
     is_table: bool = False
+    version: str | None = None
 
     @property
     def files(self) -> list[str]:
@@ -77,8 +79,8 @@ class Source:
     @property
     def layout(self) -> bytes:
         """How files are called and which path each belongs to; what is in them is added by whoever makes keys."""
-        parts = (joined("path", listing.shown, *listing.names) for listing in self.listings)
-        return joined("layout", *parts)
+        parts = [joined("path", listing.shown, *listing.names) for listing in self.listings]
+        return joined("layout", *parts, *([joined("version", self.version)] if self.version is not None else []))
 
     def is_same_now(self) -> bool:
         """Whether no file came or went since this was made."""
@@ -107,11 +109,12 @@ def source_of(read: Any) -> Source:
     if not paths:
         raise UserError("it reads no files")
     listings = tuple(_listed(path) for path in paths)
-    others = [text for name in sorted(options.keys() - {"path"}) for text in (name, options[name])]
+    version = options.get(_VERSION)
+    others = [text for name in sorted(options.keys() - {"path", _VERSION}) for text in (name, options[name])]
     schema = ("schema", source.schema) if source.HasField("schema") else ("inferred",)
     content = joined("files", source.format.lower(), *schema, *others)
     is_table = source.format.lower() == _DELTA
-    return Source(content, f"{source.format} {', '.join(paths)}", tuple(paths), listings, is_table)
+    return Source(content, f"{source.format} {', '.join(paths)}", tuple(paths), listings, is_table, version)
 
 
 def _expect_understood(source: Any, options: dict[str, str]) -> None:

@@ -30,8 +30,8 @@ from nectar.dialects.spark.circumstances import settings_of
 from nectar.dialects.spark.default import address
 from nectar.dialects.spark.flat import restored
 from nectar.dialects.spark.fresh import refreshed
+from nectar.dialects.spark.incremental.files import Extent, Folders, link_of, linked
 from nectar.dialects.spark.incremental.server import Server
-from nectar.dialects.spark.incremental.streams import Extent, Folders, link_of, linked
 from nectar.dialects.spark.messages import messages_in, named
 from nectar.dialects.spark.prescription import Prescription
 from nectar.dialects.spark.query import Query, query_of

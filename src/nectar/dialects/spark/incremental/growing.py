@@ -16,10 +16,10 @@ import pyarrow as pa
 from nectar.catalog.rates import LearnedRates
 from nectar.catalog.service import Kept
 from nectar.dialects.spark.connections import is_passing
+from nectar.dialects.spark.incremental.files import Folders
 from nectar.dialects.spark.incremental.parts import Parts, RowParts, Rules, StateParts
 from nectar.dialects.spark.incremental.plans import Plan
 from nectar.dialects.spark.incremental.server import NotPutTogether, PartIsGone, Server
-from nectar.dialects.spark.incremental.streams import Folders
 from nectar.dialects.spark.incremental.tables import as_expected
 from nectar.dialects.spark.manners import SAIL, SPARK
 from nectar.dialects.spark.persisted import is_asked_for
@@ -247,8 +247,8 @@ def _keep_state(query: Query, parts: Parts, piece: Piece[pa.Table]) -> None:
     what = f"state of {query.part.name}, {count} file{'s' if count > 1 else ''}"
     cut, key = parts.stream.cut, parts.key(piece.start, piece.end)
     node = query.keyed.node_of[parts.step]
-    grown = {identity.url for identity in cut.identities_of(0, cut.count)}
-    beside = [identity for identity in query.keyed.files_below(node) if identity.url not in grown]
+    cut_up = {identity.url for identity in cut.seen}
+    beside = [identity for identity in query.keyed.files_below(node) if identity.url not in cut_up]
 
     def write() -> None:
         if query.catalog.worth_keeping(piece.seconds, piece.frame.nbytes):

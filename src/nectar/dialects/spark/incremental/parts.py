@@ -20,13 +20,14 @@ from nectar.dialects.spark.incremental.aggregates import (
     taken_apart,
     without_name,
 )  # fmt: skip
+from nectar.dialects.spark.incremental.files import Folders
 from nectar.dialects.spark.incremental.messages import renamed
 from nectar.dialects.spark.incremental.plans import Plan
 from nectar.dialects.spark.incremental.reading import Stream
 from nectar.dialects.spark.incremental.row_wise import why_not_row_wise
 from nectar.dialects.spark.incremental.separable import Separation
 from nectar.dialects.spark.incremental.server import NotPutTogether, Server
-from nectar.dialects.spark.incremental.streams import Folders, cut_of
+from nectar.dialects.spark.incremental.streams import cut_of
 from nectar.dialects.spark.incremental.tables import as_expected, as_state, chosen, together, type_of
 from nectar.dialects.spark.keyed import Keyed
 from nectar.keys.expansion import joined
@@ -216,13 +217,18 @@ class Rules:
         return self._rows(step, [step, below])
 
     def _rows(self, step: int, again: Sequence[int], *, are_states: bool = True) -> RowParts | str:
-        """again: the last steps, from the top, which are done once more over the parts."""
+        """again: the last steps, from the top, which are done once more over the parts.
+
+        are_states: whether parts are to be kept beside results; they have to be where results are known by more than
+        the files that parts are known by.
+        """
         below = self._plan.steps[again[-1]].inputs[0] if again else step
         why_not = next(filter(None, (why_not_row_wise(self._plan.body(each)) for each in again)), "")
         stream = why_not or self._stream(below)
         if isinstance(stream, str):
             return stream
-        parts = RowParts(stream, step, self._server.empty(self._plan.relation(step, {})), bool(again), are_states)
+        beside = are_states or stream.cut.has_tables
+        parts = RowParts(stream, step, self._server.empty(self._plan.relation(step, {})), bool(again), beside)
         return parts.why_not() or parts
 
     def _states(self, step: int, keys: Sequence[Any], aggregates: Sequence[Any]) -> StateParts | str:
@@ -250,7 +256,7 @@ class Rules:
         found = self._separation.of(step)
         if isinstance(found, str):
             return found
-        cut = cut_of(self._keyed, found)
+        cut = cut_of(self._keyed, self._separation.origins_of(found))
         if cut.count < 2:
             return "it reads one file"
         wholes = {node: self._whole(node, read) for read, node in cut.reads.items()}

@@ -12,9 +12,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from nectar.dialects.spark.incremental.files import Folders
 from nectar.dialects.spark.incremental.plans import Plan
 from nectar.dialects.spark.incremental.server import NotPutTogether, Server
-from nectar.dialects.spark.incremental.streams import Cut, Folders
+from nectar.dialects.spark.incremental.streams import Cut
 from nectar.dialects.spark.incremental.tables import as_relation, has_zones, type_of, written
 from nectar.dialects.spark.keyed import Keyed
 from nectar.keys.expansion import joined
@@ -67,7 +68,7 @@ class Stream:
 
     def _read(self, node: int, paths: list[str]) -> Any:
         whole = self.wholes[node]
-        for schema in (None, written(type_of(whole))):
+        for schema in (None,) if self.cut.origins[node].is_table else (None, written(type_of(whole))):
             read = self.cut.read_of(node, paths, schema)
             if self._is_like(read, whole):
                 return read

@@ -11,6 +11,8 @@ from typing import Final
 
 from pyspark.sql.connect.proto import relations_pb2
 
+from nectar.dialects.spark.incremental.delta import table_of
+from nectar.dialects.spark.incremental.files import Files, Origin
 from nectar.dialects.spark.incremental.plans import Plan
 from nectar.dialects.spark.incremental.row_wise import why_not_row_wise
 from nectar.dialects.spark.keyed import Keyed
@@ -37,6 +39,11 @@ class Separation:
         self._keyed, self._plan = keyed, plan
         self._differs = run_dependent(keyed.program)[1]
         self._found: list[Separable | str] = []
+        self._origins: dict[int, Origin] = {}
+
+    def origins_of(self, reads: Separable) -> dict[int, Origin]:
+        """What reads that are cut read, file by file."""
+        return {read: self._origins[read] for read in reads}
 
     def of(self, number: int) -> Separable | str:
         """A step as a separable one, or why it is none."""
@@ -63,11 +70,13 @@ class Separation:
         read = self._plan.steps[number].read
         if number not in self._keyed.reads or read.WhichOneof("read_type") != "data_source":
             return "its files are not known"
-        source, _ = self._keyed.reads[number]
-        if source.is_table:
-            return "which files of a table are read is written in others"
+        source, identities = self._keyed.reads[number]
         if any("=" in listing.root for listing in source.listings):
             return "its path may be part of its rows"
+        origin = table_of(read, source, identities) if source.is_table else Files(source, identities)
+        if isinstance(origin, str):
+            return origin
+        self._origins[number] = origin
         return frozenset({number})
 
     def _union(self, number: int) -> Separable | str:

@@ -1,47 +1,34 @@
-"""The files that reads read, in the order in which they came; runs of them, and reads that see no other file.
+"""Reads that are cut together: one stream of files, in the order in which they came, and runs of it.
 
-Reads that are cut together make one stream: a part of it is what each of them gives over the files of the part. No read
-promises an order of rows, so files stand by the time of their last change: what is new comes last, whatever its name.
-Law: a read over a run of files has the rows that the whole read has of these files.
+A part of the stream is what each of the reads gives over the files of the part. No read promises an order of rows, so
+files stand by the time of their last change: what is new comes last, whatever its name.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from nectar.dialects.spark.incremental.files import Extent, Origin, in_order
 from nectar.dialects.spark.incremental.messages import Relation
 from nectar.dialects.spark.keyed import Keyed, key_of_read
-from nectar.dialects.spark.reads import Listing, Source
 from nectar.model.entry import Span
 from nectar.store.inputs.identify import Identity
 
-
-@dataclass(frozen=True, slots=True)
-class Extent:
-    """A file of a read. node: of the read. listing, at: which of its paths, and which file below it. changed: when."""
-
-    node: int
-    listing: int
-    at: int
-    path: str
-    identity: Identity
-    changed: int
+_OF_THE_WHOLE: Final = frozenset({"path", "versionasof"})  # options that say which files a read has
 
 
 @dataclass(frozen=True)
 class Cut:
-    """Reads cut together, a part for each file. reads: the steps, each with its node."""
+    """Reads cut together, a part for each file. reads: the steps, each with its node. origins: what each node reads."""
 
     keyed: Keyed
     reads: Mapping[int, int]
+    origins: Mapping[int, Origin]
     extents: tuple[Extent, ...]
     seams: tuple[int, ...] = ()
 
@@ -54,6 +41,16 @@ class Cut:
     def first_names(self) -> tuple[bytes, ...]:
         """The names of the first file."""
         return self.extents[0].identity.names
+
+    @property
+    def has_tables(self) -> bool:
+        """Whether more than files is read: then no result over some of them is a part of one over more."""
+        return any(origin.is_table for origin in self.origins.values())
+
+    @property
+    def seen(self) -> list[Identity]:
+        """All that the reads have looked at."""
+        return [identity for read in self.reads for identity in self.keyed.reads[read][1]]
 
     def size_of(self, start: int, end: int) -> int:
         """Bytes of a run of files."""
@@ -88,24 +85,16 @@ class Cut:
         return {read: by_node[node] for read, node in self.reads.items()}
 
     def _key(self, node: int, start: int, end: int, which: int) -> bytes:
-        source, names = self._source(node), []
-        listings: list[Listing] = []
         chosen = self._chosen(node, start, end)
-        for at, listing in enumerate(source.listings):
-            extents = sorted((each for each in chosen if each.listing == at), key=lambda each: each.at)
-            names += [each.identity.names[which] for each in extents]
-            listings.append(replace(listing, files=tuple(each.path for each in extents)))
-        return key_of_read(self.keyed.frame, replace(source, listings=tuple(listings)), names)
+        names = [extent.identity.names[which] for extent in in_order(chosen)]
+        return key_of_read(self.keyed.frame, self.origins[node].narrowed(chosen), names)
 
     def _chosen(self, node: int, start: int, end: int) -> list[Extent]:
         return [extent for extent in self.extents[start:end] if extent.node == node]
 
-    def _source(self, node: int) -> Source:
-        return next(self.keyed.reads[read][0] for read, its in self.reads.items() if its == node)
-
     def paths_of(self, node: int, start: int, end: int, folder: Path) -> list[str]:
         """Paths under which a read sees a run of files alone. folder: where they are linked, under the same names."""
-        return linked(self._source(node).listings, self._chosen(node, start, end), folder)
+        return self.origins[node].placed(self._chosen(node, start, end), folder)
 
     def read_of(self, node: int, paths: Sequence[str], schema: str | None) -> Any:
         """A relation that reads these paths as a read does, with a schema that is found out or prescribed."""
@@ -125,71 +114,13 @@ class Cut:
         return found
 
 
-def cut_of(keyed: Keyed, reads: frozenset[int]) -> Cut:
-    """Reads, cut into their files. Raises OSError if a file is gone."""
-    nodes = {read: keyed.node_of[read] for read in sorted(reads)}
-    extents: list[Extent] = []
-    for node in dict.fromkeys(nodes.values()):
-        source, identities = next(keyed.reads[read] for read in nodes if nodes[read] == node)
-        left = iter(identities)
-        for number, listing in enumerate(source.listings):
-            extents += [
-                Extent(node, number, at, path, next(left), os.stat(path).st_mtime_ns)
-                for at, path in enumerate(listing.files)
-            ]
-    return Cut(keyed, nodes, tuple(sorted(extents, key=lambda extent: (extent.changed, extent.path, extent.node))))
-
-
-class Folders:
-    """Folders of links, until they are no longer needed."""
-
-    def __init__(self) -> None:
-        self._made: list[Path] = []
-
-    def new(self) -> Path:
-        """An empty folder."""
-        self._made.append(Path(tempfile.mkdtemp(prefix="nectar-")))
-        return self._made[-1]
-
-    def close(self) -> None:
-        """All of them are gone."""
-        for folder in self._made:
-            shutil.rmtree(folder, ignore_errors=True)
-        self._made.clear()
-
-
-def linked(listings: Sequence[Listing], chosen: Sequence[Extent], folder: Path) -> list[str]:
-    """Paths under which an engine finds these files, and no others, as it found them under the paths of the read."""
-    paths: list[str] = []
-    for number, listing in enumerate(listings):
-        extents = [extent for extent in chosen if extent.listing == number]
-        for extent in extents:
-            _link(extent.path, Path(link_of(listings, extent, folder)))
-        if not extents:
-            continue
-        root = folder / str(number)
-        _, _, pattern = listing.shown.partition("\0")
-        if listing.files == (listing.root,):
-            paths.append(link_of(listings, extents[0], folder))
-        else:
-            paths.append(f"{root}/{pattern.lstrip('/')}" if pattern else str(root))
-    if not paths:
-        (folder / "empty").mkdir(parents=True)
-        paths.append(str(folder / "empty"))
-    return paths
-
-
-def link_of(listings: Sequence[Listing], extent: Extent, folder: Path) -> str:
-    """Where a file is linked, under the name that it has below the path of the read."""
-    listing = listings[extent.listing]
-    is_file = listing.files == (listing.root,)
-    name = os.path.basename(listing.root) if is_file else os.path.relpath(extent.path, listing.root)
-    return str(folder / str(extent.listing) / name)
-
-
-def _link(file: str, at: Path) -> None:
-    at.parent.mkdir(parents=True, exist_ok=True)
-    os.symlink(os.path.realpath(file), at)
+def cut_of(keyed: Keyed, origins: Mapping[int, Origin]) -> Cut:
+    """Reads, cut into their files. origins: what each of them reads, by its step. Raises OSError if a file is gone."""
+    nodes = {read: keyed.node_of[read] for read in sorted(origins)}
+    by_node = {node: origins[read] for read, node in nodes.items()}
+    extents = [extent for node, origin in by_node.items() for extent in origin.extents(node)]
+    ordered = sorted(extents, key=lambda extent: (extent.changed, extent.path, extent.node))
+    return Cut(keyed, nodes, by_node, tuple(ordered))
 
 
 def _read_of(read: Any, paths: Sequence[str], schema: str | None) -> Any:
@@ -198,7 +129,7 @@ def _read_of(read: Any, paths: Sequence[str], schema: str | None) -> Any:
     source = made.read.data_source
     del source.paths[:]
     source.paths.extend(paths)
-    for name in [name for name in source.options if name.lower() == "path"]:
+    for name in [name for name in source.options if name.lower() in _OF_THE_WHOLE]:
         del source.options[name]
     if schema is not None:
         source.schema = schema

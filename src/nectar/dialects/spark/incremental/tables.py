@@ -13,9 +13,9 @@ import pyarrow.parquet
 from pyspark.sql.connect.types import proto_schema_to_pyspark_data_type
 from pyspark.sql.types import StructField, StructType
 
+from nectar.dialects.spark.incremental.files import Folders
 from nectar.dialects.spark.incremental.messages import arrow_file, renamed
 from nectar.dialects.spark.incremental.server import NotPutTogether, Server
-from nectar.dialects.spark.incremental.streams import Folders
 from nectar.dialects.spark.manners import SPARK
 from nectar.dialects.spark.messages import messages_in, named
 from nectar.dialects.spark.results import schema_of, with_told_schema, without_schema
