@@ -1,4 +1,6 @@
-"""What keys say besides: the order of rows of texts, and of relations by name."""
+"""What keys say besides: the order of rows of texts, and of relations by name; and how files are looked at."""
+
+import os
 
 import pytest
 
@@ -7,9 +9,11 @@ pytest.importorskip("sqlglot", reason="sqlglot is not installed: make test-sail"
 
 from pyspark.sql.connect.proto import expressions_pb2, relations_pb2
 
+from nectar.dialects.spark import keying
 from nectar.dialects.spark.keying import keyed_steps
 from nectar.dialects.spark.relations import steps_of
 from nectar.dialects.spark.scope import Scope, View
+from nectar.errors import InputFailure
 
 pytestmark = pytest.mark.small
 
@@ -79,3 +83,81 @@ def test_a_text_over_frames_says_something_of_order_too(enabled, scope, log):
     for query, expected in ((f"select page from {alias}", True), (f"select * from {alias} order by page", False)):
         made = relations_pb2.WithRelations(root=text(query), references=[frame])
         assert is_open(enabled, relation(with_relations=made), scope) == expected
+
+
+# files
+
+
+class Asked:
+    """Inputs that tell how often they were asked, and for what."""
+
+    def __init__(self, inputs):
+        self._inputs, self.asked = inputs, []
+
+    def identify(self, files):
+        self.asked.append([os.path.basename(file) for file in files])
+        return self._inputs.identify(files)
+
+
+def over(*views):
+    return text(" union all ".join(f"select * from {view}" for view in views))
+
+
+@pytest.fixture
+def views(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    scope = Scope()
+    for name in ("a", "b", "c"):
+        (tmp_path / name).write_bytes(name.encode())
+        scope = scope.with_view((name,), View(tuple(steps_of(read(tmp_path / name))), scope, folder=str(tmp_path)))
+    return scope.with_view(("d",), View(tuple(steps_of(over("a", "b"))), scope, folder=str(tmp_path)))
+
+
+def test_all_files_are_looked_at_together(enabled, views):
+    inputs = Asked(enabled.inputs)
+    together = keyed_steps(steps_of(over("c", "d")), b"frame", inputs, views)
+    assert [sorted(asked) for asked in inputs.asked] == [["a", "b", "c"]]
+    assert [os.path.basename(each.url) for each in together.identities] == ["c", "a", "b"]
+
+
+def test_keys_are_those_of_files_that_are_looked_at_one_by_one(enabled, views, monkeypatch):
+    steps = steps_of(over("c", "d", "a"))
+    together = keyed_steps(steps, b"frame", enabled.inputs, views)
+    monkeypatch.setattr(keying._Keying, "_looked_at", lambda _: {})
+    alone = keyed_steps(steps, b"frame", enabled.inputs, views)
+    assert [node.keys for node in together.program.nodes] == [node.keys for node in alone.program.nodes]
+
+
+def test_a_file_that_is_missing_is_told_of(enabled, views, tmp_path):
+    (tmp_path / "b").unlink()
+    found = keyed_steps(steps_of(over("c", "d")), b"frame", enabled.inputs, views)
+    assert f"there is no file {tmp_path / 'b'}" in found.root.refusal
+    assert not keyed_steps(steps_of(over("c", "a")), b"frame", enabled.inputs, views).root.refusal
+
+
+def test_a_file_that_cannot_be_read_is_told_of(enabled, views, tmp_path, monkeypatch):
+    """It is listed, and fails when it is looked at."""
+
+    class Failing(Asked):
+        def identify(self, files):
+            if any(file.endswith("/b") for file in files):
+                raise InputFailure("b cannot be read")
+            return super().identify(files)
+
+    found = keyed_steps(steps_of(over("c", "d")), b"frame", Failing(enabled.inputs), views)
+    assert "b cannot be read" in found.root.refusal
+
+
+def test_nothing_is_looked_at_where_nothing_can_be_reused(enabled, views):
+    inputs = Asked(enabled.inputs)
+    refused = text("select * from a, b, nowhere.to_be_found(1)")
+    assert keyed_steps(steps_of(refused), b"frame", inputs, views).root.refusal
+    assert not inputs.asked
+
+
+def test_a_folder_that_is_gone_is_no_failure(enabled, views, tmp_path, monkeypatch):
+    (tmp_path / "gone").mkdir()
+    os.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert "working folder" in keyed_steps(steps_of(over("a", "b")), b"frame", enabled.inputs, views).root.refusal
+    assert not keyed_steps(steps_of(read(tmp_path / "a")), b"frame", enabled.inputs, views).root.refusal

@@ -7,10 +7,11 @@ above it so.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from typing import Any, Final
 
 from nectar.dialects.spark.constants import Facts
@@ -26,10 +27,11 @@ from nectar.dialects.spark.scope import Registered, Scope, View
 from nectar.dialects.spark.sql.words import Name
 from nectar.dialects.spark.tables import Table
 from nectar.dialects.spark.validity import Validity, text_of
-from nectar.errors import EnvironmentFailure, UserError
+from nectar.errors import EnvironmentFailure, InputFailure, UserError
 from nectar.keys.expansion import joined
 from nectar.keys.scheme import digest_of
 from nectar.program.tree import ROW_WISE, Node, Order, Program
+from nectar.recipes.environment import working_folder
 from nectar.store.inputs.identify import Identity, Inputs
 
 # Two runs within a period may give something else: parts of one program must not see both.
@@ -63,11 +65,16 @@ def keyed_steps(
 
 @dataclass(slots=True)
 class _Views:
-    """Views that were read so far, by their ids, since one may be read in many places. now: what names mean by now."""
+    """Views that were read so far, by their ids, since one may be read in many places. now: what names mean by now.
+
+    files: what was looked at ahead, by the ids of reads; None if nothing was yet. folder: where the program is.
+    """
 
     now: Scope
     keyed: dict[int, Keyed] = field(default_factory=dict)
     facts: dict[int, Facts] = field(default_factory=dict)
+    files: dict[int, tuple[Source, list[Identity]]] | None = None
+    folder: str = field(default_factory=working_folder)
 
 
 class _Keying:
@@ -97,6 +104,8 @@ class _Keying:
         barred = any((step.refusals and step.layout) or self._why_not_the_engines(step) for step in self._steps)
         if self._elsewhere is not None and not barred and not self._views.now.cached:
             self._elsewhere.ask_ahead({name for step in self._steps for name in step.names if self._is_table(name)})
+        if not barred and self._views.files is None:
+            self._views.files = self._looked_at()
         for step in self._steps:
             # Where nothing can be reused, no file is looked at.
             files, functions, declared = len(self._identities), len(self._functions), len(self._declared)
@@ -115,6 +124,23 @@ class _Keying:
             self._reads, self._frame, tuple(self._declared), tuple(self._views.facts.values()), tuple(self._tables),
             self._by_name,
         )  # fmt: skip
+
+    def _looked_at(self) -> dict[int, tuple[Source, list[Identity]]]:
+        """The files of all reads, those behind names included, by the ids of reads: together they take less time.
+
+        What cannot be looked at is left out: whoever comes to the read says why.
+        """
+        sources: dict[int, Source] = {}
+        for read in _reads_of(self._steps, self._scope, set()):
+            with suppress(UserError, InputFailure):
+                sources[id(read)] = source_of(read)
+        if len(sources) < 2:
+            return {}
+        try:
+            identities = iter(self._inputs.identify([file for source in sources.values() for file in source.files]))
+        except InputFailure:
+            return {}
+        return {read: (source, list(islice(identities, len(source.files)))) for read, source in sources.items()}
 
     def _added(self, node: Node) -> int:
         """The number of a node; a computation that is there already is not added again, unless it is the root."""
@@ -241,7 +267,7 @@ class _Keying:
         """A view as everything is now; and as it was when it was made, if that was different."""
         if view.refusal:
             return _refused("view", f"the view {name} is not reused: {view.refusal}")
-        if view.folder != os.getcwd():
+        if view.folder != self._views.folder:
             return _refused("view", f"the working folder is another one than when the view {name} was made")
         found = self._views.keyed.get(id(view))
         if found is None:
@@ -305,10 +331,11 @@ class _Keying:
         try:
             if self._scope.unknown:
                 raise UserError(self._scope.unknown)
-            source = self._source(read, period)
+            ahead = (self._views.files or {}).get(id(read))
+            source = self._source(read, period, ahead and ahead[0])
             if isinstance(source, Node):
                 return source
-            identities = self._inputs.identify(source.files)
+            identities = ahead[1] if ahead else self._inputs.identify(source.files)
             unseen = "" if self._elsewhere is None else self._elsewhere.why_unseen(source)
             if unseen:
                 raise EnvironmentFailure(unseen)
@@ -323,15 +350,14 @@ class _Keying:
         self._sources.append(source)
         self._identities += identities
         program = digest_of(self._frame + joined("program", source.content))
-        keys = (
-            key_of_read(self._frame, source, [identity.names[which] for identity in identities]) for which in (0, -1)
-        )
-        return Node(f"read {source.text}", (), program, tuple(dict.fromkeys(keys)), order, is_input=True)
+        names = dict.fromkeys(tuple(identity.names[which] for identity in identities) for which in (0, -1))
+        keys = tuple(key_of_read(self._frame, source, each) for each in names)
+        return Node(f"read {source.text}", (), program, keys, order, is_input=True)
 
-    def _source(self, read: Any, period: float | None) -> Source | Node:
+    def _source(self, read: Any, period: float | None, ahead: Source | None) -> Source | Node:
         """The files of a read; where they cannot be looked at, the source as it is in this period."""
         try:
-            source = source_of(read)
+            source = ahead or source_of(read)
             if source.is_table and self._elsewhere is not None:
                 raise UserError(f"{source.text}: which version of a table a server shows is not known")
             return source
@@ -357,6 +383,17 @@ class _Keying:
         program = digest_of(self._frame + joined("program", content))
         key = digest_of(self._frame + joined("key", content, self._validity.at(period)))
         return Node(f"source {text}", (), program, (key,), _AS_IT_COMES, is_input=True)
+
+
+def _reads_of(steps: Sequence[Step], scope: Scope, seen: set[int]) -> Iterator[Any]:
+    """The reads of steps, and of the views that they name. seen: views that were there already, by their ids."""
+    for step in steps:
+        if step.read is not None:
+            yield step.read
+        for view in filter(None, map(scope.view, step.names)):
+            if id(view) not in seen and not view.refusal and not any(each.refusals for each in view.steps):
+                seen.add(id(view))
+                yield from _reads_of(view.steps, view.scope, seen)
 
 
 def _ordered(nodes: Sequence[Node]) -> list[bool]:

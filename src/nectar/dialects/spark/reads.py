@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 
 from pyspark.sql.connect.proto import relations_pb2
@@ -54,10 +56,11 @@ class Listing:
     @property
     def names(self) -> tuple[str, ...]:
         """What the files are called below the root: partitions are made of it, and the order of files."""
-        return tuple(os.path.relpath(file, self.root) for file in self.files)
+        below = self.root if self.root.endswith("/") else f"{self.root}/"
+        return tuple("." if file == self.root else file.removeprefix(below) for file in self.files)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Source:
     """What a read reads. content: format, schema, options. paths: as the program has them. listings: one for each.
 
@@ -76,7 +79,7 @@ class Source:
         """All files, in the order of paths."""
         return [file for listing in self.listings for file in listing.files]
 
-    @property
+    @cached_property
     def layout(self) -> bytes:
         """How files are called and which path each belongs to; what is in them is added by whoever makes keys."""
         parts = [joined("path", listing.shown, *listing.names) for listing in self.listings]
@@ -153,10 +156,14 @@ def _shown(path: str) -> str:
 
 
 def _listing_of(root: str, shown: str) -> Listing:
-    if os.path.isdir(root):
+    try:
+        mode = os.stat(root).st_mode
+    except (OSError, ValueError) as error:
+        raise failures.missing(root) from error
+    if stat.S_ISDIR(mode):
         files, folders = _below(root)
         return Listing(root, shown, tuple(sorted(files)), tuple(sorted(folders)))
-    if os.path.isfile(root):
+    if stat.S_ISREG(mode):
         return Listing(root, shown, (root,))
     raise failures.missing(root)
 
