@@ -1,15 +1,15 @@
 """What Spark programs gain and lose under Nectar, beside the same engine without it and the figures of KeyChain.
 
     python benchmarks/spark.py [--engine sail|spark] [--quick] [--scale 1] [--rounds 1] [--runs 5]
-                               [--only sharing tpcds fingerprints parts] [--folder WHERE]
+                               [--only sharing tpcds fingerprints parts growth] [--folder WHERE]
 
 The engine is Sail in the process of the program, or a Spark server on this machine, which is started for all parts.
 
 Prints tables for people, then one line of JSON with the figures. Each part is measured in processes of its own and
 says in its first lines how: spark_sharing.py (KeyChain's tables I to III), spark_tpcds.py (what TPC-DS costs and
-saves), spark_fingerprints.py (time to make keys), spark_parts.py (what a known part takes to read). Medians, with the
-lowest and the highest. Everything lies in a temporary folder, which is deleted. Needs the environment of
-`make test-sail`, or of `make test-spark`.
+saves), spark_fingerprints.py (time to make keys), spark_parts.py (what a known part takes to read), spark_growth.py
+(what one more day takes). Medians, with the lowest and the highest. Everything lies in a temporary folder, which is
+deleted. Needs the environment of `make test-sail`, or of `make test-spark`.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ def parts(sizes: Sizes, folder: Path) -> dict[str, list[str]]:
         "tpcds": [tables, str(sizes.rounds), str(folder / "tpcds")],
         "fingerprints": [tables, str(folder / "fingerprints")],
         "parts": [tables, str(sizes.runs), str(folder / "parts")],
+        "growth": [tables, str(sizes.runs), str(folder / "growth")],
     }
 
 

@@ -56,3 +56,11 @@ def test_reading_a_known_part_is_timed(tmp_path):
     figures = run("--only=parts", "--runs=1", f"--folder={tmp_path}")
     assert figures["part_read_ms"] > 0
     assert figures["part_ratio"] > 0
+
+
+def test_one_more_day_is_timed(tmp_path):
+    figures = run("--only=growth", "--runs=1", f"--folder={tmp_path}")
+    for kind in ("parquet", "delta"):
+        for name in ("whole_s", "new_s", "ours_s", "ratio", "over_new"):
+            assert figures[f"growth_{kind}_{name}"] > 0
+    assert list(tmp_path.iterdir()) == []

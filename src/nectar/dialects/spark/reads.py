@@ -38,6 +38,7 @@ _OPTIONS: Final = frozenset({
     "columnnameofcorruptrecord", "dropfieldifallnull", "recursivefilelookup", "pathglobfilter",
 })  # fmt: skip
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_./=,+@:()-]+")  # what Sail does not encode in paths of tables, or twice
 _MAGIC: Final = re.compile(r"[*?\[{\\]")
 
 
@@ -117,6 +118,9 @@ def source_of(read: Any) -> Source:
     schema = ("schema", source.schema) if source.HasField("schema") else ("inferred",)
     content = joined("files", source.format.lower(), *schema, *others)
     is_table = source.format.lower() == _DELTA
+    odd = next((listing.root for listing in listings if is_table and not _PLAIN.fullmatch(listing.root)), None)
+    if odd is not None:
+        raise UserError(f"{odd}: where a table lies whose path has such characters is not known")
     return Source(content, f"{source.format} {', '.join(paths)}", tuple(paths), listings, is_table, version)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -28,6 +28,8 @@ from nectar.store.inputs.identify import Identity
 _LOG: Final = "_delta_log"
 _COMMIT: Final = re.compile(r"(\d{20})\.json")
 _CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint\.parquet")
+# Checksums, and where to begin: what they say the others say, too.
+_BESIDE: Final = re.compile(r"(\d{20})\.crc|_last_checkpoint|\..*\.crc")
 _FIRST: Final = f"{0:020}.json"
 _OF_NO_ROWS: Final = frozenset({"commitInfo", "txn", "domainMetadata", "cdc", "checkpointMetadata"})
 _FEATURES: Final = frozenset({"columnMapping", "deletionVectors", "timestampNtz", "vacuumProtocolCheck"})
@@ -35,12 +37,8 @@ _NEWEST_READER: Final = 3  # from which on features are named
 _OF_FILES: Final = ("path", "partitionValues", "size", "modificationTime", "dataChange", "stats")
 _OF_ROWS: Final = ("partitionValues", "size", "stats")  # what is said of a file and may change what is read of it
 _OF_CHECKPOINTS: Final = [
-    *(f"add.{name}" for name in _OF_FILES),
-    "add.deletionVector",
-    "metaData",
-    "protocol",
-    "sidecar",
-]
+    *(f"add.{name}" for name in (*_OF_FILES, "deletionVector")), "remove.path", "metaData", "protocol", "sidecar",
+]  # fmt: skip
 _MAPS: Final = frozenset({"partitionValues", "configuration", "options"})
 
 Action = dict[str, Any]
@@ -81,13 +79,13 @@ class Table:
     def placed(self, chosen: Sequence[Extent], folder: Path) -> list[str]:
         """A table of its own, whose files are links."""
         (listing,) = self.source.listings
-        (folder / _LOG).mkdir(parents=True)
         protocol, metadata = self.head
         actions = [{"protocol": protocol}, {"metaData": metadata}]
+        actions += ({"add": self.added[extent.path]} for extent in chosen)
+        (folder / _LOG).mkdir(parents=True)
+        (folder / _LOG / _FIRST).write_bytes(b"\n".join(map(msgspec.json.encode, actions)))
         for extent in chosen:
             link(extent.path, folder / os.path.relpath(extent.path, listing.root))
-            actions.append({"add": self.added[extent.path]})
-        (folder / _LOG / _FIRST).write_bytes(b"\n".join(map(msgspec.json.encode, actions)))
         return [str(folder)]
 
 
@@ -108,33 +106,47 @@ def _table_of(read: Any, source: Source, identities: Sequence[Identity]) -> Tabl
     log = _Log(listing.root, int(wanted) if wanted is not None else None)
     head = log.head()
     here = dict(zip(source.files, identities, strict=True))
-    added = {os.path.join(listing.root, unquote(path)): action for path, action in log.added.items()}
+    added = {os.path.join(listing.root, name): action for name, action in log.added.items()}
     for path, action in added.items():
         if path not in here or here[path].size != action["size"]:
             raise Unfamiliar(f"{path} is not there, or is not what the log says")
+    if len({"stats" in action for action in added.values()}) > 1:  # an engine that answers from them needs all of them
+        raise Unfamiliar("of some of its files the log has statistics, of others not")
     return Table(source, head, added, {path: here[path] for path in added})
 
 
 class _Log:
-    """What a log says up to a version; None: up to its last one."""
+    """What a log says up to a version; None: up to its last one. added: what it says of each file, by its name."""
 
     def __init__(self, root: str, version: int | None) -> None:
         self.added: dict[str, Action] = {}
         self._folder = os.path.join(root, _LOG)
         self._protocol: Action = {}
         self._metadata: Action = {}
-        names = os.listdir(self._folder)
-        commits, checkpoints = (
-            {int(found[1]) for found in map(pattern.fullmatch, names) if found} for pattern in (_COMMIT, _CHECKPOINT)
-        )
+        commits, checkpoints = self._listed()
         last = max(commits) if version is None else version
         start = max((each for each in checkpoints if each <= last), default=-1)
         if not commits.issuperset(range(start + 1, last + 1)) or last not in commits:
             raise Unfamiliar(f"its log has no version {last} that could be read")
         if start >= 0:
-            self._take(self._checkpoint(start))
+            self._take(self._checkpoint(start), sums_up=True)
         for commit in range(start + 1, last + 1):
             self._take(self._commit(commit))
+
+    def _listed(self) -> tuple[set[int], set[int]]:
+        """The versions of commits and of checkpoints. An engine may know more kinds of files, and go by them."""
+        commits, checkpoints, others = set[int](), set[int](), set[int]()
+        for name in os.listdir(self._folder):
+            for pattern, versions in ((_COMMIT, commits), (_CHECKPOINT, checkpoints), (_BESIDE, others)):
+                found = pattern.fullmatch(name)
+                if found is not None:
+                    versions.update(map(int, filter(None, found.groups())))
+                    break
+            else:
+                raise Unfamiliar(f"{name} is in its log")
+        if max(checkpoints | others, default=0) > max(commits):
+            raise Unfamiliar("its log goes further than its commits")
+        return commits, checkpoints
 
     def head(self) -> tuple[Action, Action]:
         """Protocol and metadata. Raises Unfamiliar if the table has features that are not known here."""
@@ -157,26 +169,47 @@ class _Log:
             if said:  # what it tells of other things was not read
                 yield said
 
-    def _take(self, actions: Sequence[Action] | Iterator[Action]) -> None:
+    def _take(self, actions: Iterable[Action], *, sums_up: bool = False) -> None:
+        """Goes on with the actions of a version. sums_up: of all up to it, with files that were removed by others."""
         seen: set[str] = set()
         for action in actions:
             ((kind, body),) = action.items()
             if kind in ("add", "remove"):
-                if body.get("deletionVector") is not None:
-                    raise Unfamiliar("rows of its files are marked as deleted")
-                path = body["path"]
-                if path in seen:
-                    raise Unfamiliar(f"{path} is named twice in a version")
-                seen.add(path)
-                self.added.pop(path, None)
+                name = _name_of(body["path"])
+                if name in seen:
+                    raise Unfamiliar(f"{name} is named twice in a version")
+                seen.add(name)
                 if kind == "add":
-                    self.added[path] = {name: body[name] for name in _OF_FILES if body.get(name) is not None}
+                    self._add(name, body)
+                elif not sums_up:
+                    self._remove(name, body)
             elif kind == "metaData":
                 self._metadata = {name: value for name, value in body.items() if value is not None}
             elif kind == "protocol":
                 self._protocol = {name: value for name, value in body.items() if value is not None}
             elif kind not in _OF_NO_ROWS:
                 raise Unfamiliar(f"its log says {kind}")
+
+    def _add(self, name: str, body: Action) -> None:
+        if body.get("deletionVector") is not None:
+            raise Unfamiliar("rows of its files are marked as deleted")
+        if name in self.added and self.added[name]["path"] != body["path"]:
+            raise Unfamiliar(f"{name} is spelled in two ways")
+        self.added[name] = {word: body[word] for word in _OF_FILES if body.get(word) is not None}
+
+    def _remove(self, name: str, body: Action) -> None:
+        if body.get("deletionVector") is not None:
+            raise Unfamiliar("rows of its files were marked as deleted")
+        if self.added.pop(name, None) is None:  # or it is there in a spelling that the engine takes for the same
+            raise Unfamiliar(f"{name} is removed, and was not there")
+
+
+def _name_of(path: str) -> str:
+    """What a file is called below the table: paths in a log are parts of URLs, which may be spelled in several ways."""
+    name = unquote(path, errors="strict")
+    if name != os.path.normpath(name) or name.startswith(("/", "..")) or name.split("/")[0] == _LOG or ":" in name:
+        raise Unfamiliar(f"{path} is no plain path below it")
+    return name
 
 
 def _with_maps(said: Action) -> Action:

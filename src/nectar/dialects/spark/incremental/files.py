@@ -29,7 +29,7 @@ class Extent:
     changed: int
 
 
-class Origin(Protocol):
+class Holding(Protocol):
     """What a read reads, file by file."""
 
     @property

@@ -256,7 +256,7 @@ class Rules:
         found = self._separation.of(step)
         if isinstance(found, str):
             return found
-        cut = cut_of(self._keyed, self._separation.origins_of(found))
+        cut = cut_of(self._keyed, self._separation.holdings_of(found))
         if cut.count < 2:
             return "it reads one file"
         wholes = {node: self._whole(node, read) for read, node in cut.reads.items()}

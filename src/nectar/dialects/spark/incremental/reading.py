@@ -68,7 +68,7 @@ class Stream:
 
     def _read(self, node: int, paths: list[str]) -> Any:
         whole = self.wholes[node]
-        for schema in (None,) if self.cut.origins[node].is_table else (None, written(type_of(whole))):
+        for schema in (None,) if self.cut.holdings[node].is_table else (None, written(type_of(whole))):
             read = self.cut.read_of(node, paths, schema)
             if self._is_like(read, whole):
                 return read

@@ -12,7 +12,7 @@ from typing import Final
 from pyspark.sql.connect.proto import relations_pb2
 
 from nectar.dialects.spark.incremental.delta import table_of
-from nectar.dialects.spark.incremental.files import Files, Origin
+from nectar.dialects.spark.incremental.files import Files, Holding
 from nectar.dialects.spark.incremental.plans import Plan
 from nectar.dialects.spark.incremental.row_wise import why_not_row_wise
 from nectar.dialects.spark.keyed import Keyed
@@ -39,11 +39,11 @@ class Separation:
         self._keyed, self._plan = keyed, plan
         self._differs = run_dependent(keyed.program)[1]
         self._found: list[Separable | str] = []
-        self._origins: dict[int, Origin] = {}
+        self._holdings: dict[int, Holding] = {}
 
-    def origins_of(self, reads: Separable) -> dict[int, Origin]:
+    def holdings_of(self, reads: Separable) -> dict[int, Holding]:
         """What reads that are cut read, file by file."""
-        return {read: self._origins[read] for read in reads}
+        return {read: self._holdings[read] for read in reads}
 
     def of(self, number: int) -> Separable | str:
         """A step as a separable one, or why it is none."""
@@ -73,10 +73,10 @@ class Separation:
         source, identities = self._keyed.reads[number]
         if any("=" in listing.root for listing in source.listings):
             return "its path may be part of its rows"
-        origin = table_of(read, source, identities) if source.is_table else Files(source, identities)
-        if isinstance(origin, str):
-            return origin
-        self._origins[number] = origin
+        holding = table_of(read, source, identities) if source.is_table else Files(source, identities)
+        if isinstance(holding, str):
+            return holding
+        self._holdings[number] = holding
         return frozenset({number})
 
     def _union(self, number: int) -> Separable | str:

@@ -13,7 +13,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final
 
-from nectar.dialects.spark.incremental.files import Extent, Origin, in_order
+from nectar.dialects.spark.incremental.files import Extent, Holding, in_order
 from nectar.dialects.spark.incremental.messages import Relation
 from nectar.dialects.spark.keyed import Keyed, key_of_read
 from nectar.model.entry import Span
@@ -24,11 +24,11 @@ _OF_THE_WHOLE: Final = frozenset({"path", "versionasof"})  # options that say wh
 
 @dataclass(frozen=True)
 class Cut:
-    """Reads cut together, a part for each file. reads: the steps, each with its node. origins: what each node reads."""
+    """Reads cut together, a part for each file. reads: the steps, each with its node. holdings: what nodes read."""
 
     keyed: Keyed
     reads: Mapping[int, int]
-    origins: Mapping[int, Origin]
+    holdings: Mapping[int, Holding]
     extents: tuple[Extent, ...]
     seams: tuple[int, ...] = ()
 
@@ -45,7 +45,7 @@ class Cut:
     @property
     def has_tables(self) -> bool:
         """Whether more than files is read: then no result over some of them is a part of one over more."""
-        return any(origin.is_table for origin in self.origins.values())
+        return any(holding.is_table for holding in self.holdings.values())
 
     @property
     def seen(self) -> list[Identity]:
@@ -87,14 +87,14 @@ class Cut:
     def _key(self, node: int, start: int, end: int, which: int) -> bytes:
         chosen = self._chosen(node, start, end)
         names = [extent.identity.names[which] for extent in in_order(chosen)]
-        return key_of_read(self.keyed.frame, self.origins[node].narrowed(chosen), names)
+        return key_of_read(self.keyed.frame, self.holdings[node].narrowed(chosen), names)
 
     def _chosen(self, node: int, start: int, end: int) -> list[Extent]:
         return [extent for extent in self.extents[start:end] if extent.node == node]
 
     def paths_of(self, node: int, start: int, end: int, folder: Path) -> list[str]:
         """Paths under which a read sees a run of files alone. folder: where they are linked, under the same names."""
-        return self.origins[node].placed(self._chosen(node, start, end), folder)
+        return self.holdings[node].placed(self._chosen(node, start, end), folder)
 
     def read_of(self, node: int, paths: Sequence[str], schema: str | None) -> Any:
         """A relation that reads these paths as a read does, with a schema that is found out or prescribed."""
@@ -114,11 +114,11 @@ class Cut:
         return found
 
 
-def cut_of(keyed: Keyed, origins: Mapping[int, Origin]) -> Cut:
-    """Reads, cut into their files. origins: what each of them reads, by its step. Raises OSError if a file is gone."""
-    nodes = {read: keyed.node_of[read] for read in sorted(origins)}
-    by_node = {node: origins[read] for read, node in nodes.items()}
-    extents = [extent for node, origin in by_node.items() for extent in origin.extents(node)]
+def cut_of(keyed: Keyed, holdings: Mapping[int, Holding]) -> Cut:
+    """Reads, cut into their files. holdings: what each of them reads, by its step. Raises OSError if a file is gone."""
+    nodes = {read: keyed.node_of[read] for read in sorted(holdings)}
+    by_node = {node: holdings[read] for read, node in nodes.items()}
+    extents = [extent for node, holding in by_node.items() for extent in holding.extents(node)]
     ordered = sorted(extents, key=lambda extent: (extent.changed, extent.path, extent.node))
     return Cut(keyed, nodes, by_node, tuple(ordered))
 

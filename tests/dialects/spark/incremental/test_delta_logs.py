@@ -1,0 +1,196 @@
+"""Logs of Delta tables that are odd, damaged or hostile: the answer is that of plain Sail, and nothing is damaged."""
+
+import json
+import os
+import shutil
+
+import pytest
+
+pytest.importorskip("tests.dialects.spark.at_hand", exc_type=ImportError)
+
+import pyarrow as pa
+import pyarrow.parquet
+from pyspark.sql import functions as F
+from tests.dialects.spark import engines
+from tests.dialects.spark.incremental.delta_tables import Table, data_in, grown, pages
+
+pytestmark = [engines.only_sail, pytest.mark.small]
+
+
+@pytest.fixture
+def table(plain, tmp_path):
+    return Table(plain, str(tmp_path / "clicks"))
+
+
+DAMAGES = ["a deleted row", "an unknown feature", "an unknown word", "a gap", "a file elsewhere"]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_what_is_not_understood_is_read_as_a_whole(compared, table, damage):
+    grown(compared, table, pages(table))
+    lines = table.lines(table.last())
+    add = next(line["add"] for line in lines if "add" in line)
+    if damage == "a deleted row":
+        add["deletionVector"] = {"storageType": "i", "pathOrInlineDv": "x", "sizeInBytes": 1, "cardinality": 1}
+    elif damage == "an unknown feature":
+        features = {"readerFeatures": ["typeWidening"], "writerFeatures": ["typeWidening"]}
+        lines.append({"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}})
+    elif damage == "an unknown word":
+        lines.append({"rows": {}})
+    elif damage == "a file elsewhere":
+        add["path"] = f"file://{table.path}/{add['path']}"
+    else:
+        os.unlink(table.commit(1))
+    table.put(table.last(), lines)
+    assert not data_in(compared(pages(table)) or ())
+
+
+# how files are spelled
+
+
+@pytest.mark.parametrize("spelled", ["page=a%20b", "page=a b", "page=%61 b"])
+def test_a_file_that_is_removed_in_another_spelling(compared, table, spelled):
+    """Sail writes what it removes as it spells it, and not as it was added by others."""
+    table.append(by=["page"])
+    add = next(add for add in table.adds(0) if add["partitionValues"]["page"] == "a")
+    os.makedirs(f"{table.path}/page=a b")
+    shutil.copy(f"{table.path}/{add['path']}", f"{table.path}/page=a b/p.parquet")
+    table.more({"add": {**add, "path": f"{spelled}/p.parquet", "partitionValues": {"page": "a b"}}})
+    compared(pages(table))
+    table.append()
+    compared(pages(table))
+    table.say("delete from {t} where page = 'a b' and id = 4")
+    compared(pages(table))
+
+
+def test_a_path_from_the_root(compared, table):
+    table.append()
+    (add,) = table.adds(0)
+    shutil.copy(f"{table.path}/{add['path']}", f"{table.path}/a.parquet")
+    table.more({"add": {**add, "path": "a.parquet"}})
+    compared(pages(table))
+    table.append()
+    compared(pages(table))
+    table.more({"add": {**add, "path": f"{table.path}/a.parquet"}})
+    compared(pages(table))
+
+
+@pytest.mark.parametrize("name", ["_delta_log/00000000000000000000.json", "_delta_log/more.parquet"])
+def test_a_log_is_not_written_to(compared, table, name):
+    made = lambda spark: table.read(spark).filter("n > 3")
+    for version in range(4):
+        table.append()
+        if version:
+            compared(made)
+    (add,) = table.adds(0)
+    if name.endswith("parquet"):
+        shutil.copy(f"{table.path}/{add['path']}", f"{table.path}/{name}")
+    with open(table.commit(0), "rb") as file:
+        before = file.read()
+    table.more({"add": {**add, "path": name, "size": os.path.getsize(f"{table.path}/{name}")}})
+    compared(made)
+    with open(table.commit(0), "rb") as file:
+        assert file.read() == before
+
+
+@pytest.mark.parametrize("name", ["a b", "é", "a#b", "a~b", "a}b"])
+def test_a_table_that_is_not_where_its_path_says(compared, plain, tmp_path, name):
+    """Sail keeps it in a folder of an encoded name, beside the one that the program has made."""
+    (tmp_path / name).mkdir()
+    table = Table(plain, str(tmp_path / name))
+    for _ in range(3):
+        table.append()
+        compared(pages(table))
+
+
+# how far a log goes
+
+
+def test_a_checkpoint_without_its_commit(compared, table):
+    for _ in range(9):
+        table.append()
+    compared(pages(table))
+    table.append()
+    table.append()  # which is version 10, and Sail sums up what there is
+    last = table.lines(10)
+    os.unlink(table.commit(10))
+    compared(pages(table))
+    table.put(10, last)
+    compared(pages(table))
+    table.append()
+    compared(pages(table))
+
+
+@pytest.mark.parametrize("goes", ["further", "otherwise"])
+def test_commits_that_are_summed_up(compared, table, goes):
+    for version in range(6):
+        table.append()
+        if version in (2, 3):
+            compared(pages(table))
+    said = [line for version in (4, 5) for line in table.lines(version) if "add" in line]
+    with open(f"{table.path}/_delta_log/{4:020}.{5:020}.compacted.json", "w") as file:
+        file.writelines(f"{json.dumps(line)}\n" for line in (said if goes == "further" else said[:1]))
+    if goes == "further":
+        os.unlink(table.commit(4))
+        os.unlink(table.commit(5))
+    compared(pages(table))
+
+
+def test_a_checkpoint_that_removes_what_it_adds(compared, table):
+    for version in range(12):
+        table.append()
+        if version in (6, 7, 8):
+            compared(pages(table))
+    path = f"{table.path}/_delta_log/{10:020}.checkpoint.parquet"
+    told = pyarrow.parquet.read_table(path)
+    rows = told.to_pylist()
+    first = next(row["add"]["path"] for row in rows if row["add"])
+    nothing = dict.fromkeys(field.name for field in told.schema.field("remove").type)
+    remove = {**nothing, "path": first, "dataChange": True, "deletionTimestamp": 9_999_999_999_999}
+    pyarrow.parquet.write_table(pa.Table.from_pylist([*rows, {"remove": remove}], schema=told.schema), path)
+    compared(pages(table))
+
+
+def test_a_checkpoint_over_files_that_were_removed(compared, table):
+    """It names them, so that they can be deleted some day; that is nothing unusual."""
+    table.append()
+    table.say("delete from {t} where id = 7")
+    for _ in range(10):
+        table.append()
+    compared(pages(table))
+    table.append()
+    compared(pages(table))
+    before = table.files
+    table.append()
+    assert data_in(compared(pages(table))) == table.files - before
+
+
+# statistics
+
+
+def with_statistics(table, version, change):
+    lines = table.lines(version)
+    for line in lines:
+        if "add" in line:
+            line["add"]["stats"] = json.dumps(change(json.loads(line["add"]["stats"])))
+    table.put(version, lines)
+
+
+def test_other_statistics_are_another_table(compared, table):
+    """An engine may answer from what the log says of a file, so that two logs over the same files are two tables."""
+    grown(compared, table, pages(table))
+    with_statistics(table, table.last(), lambda stats: {**stats, "numRecords": 3})
+    compared(lambda spark: table.read(spark).agg(F.count("*")))
+    compared(pages(table))
+
+
+def test_statistics_of_some_files_only(compared, table):
+    """Engines answer from them only if all files have some."""
+    made = lambda spark: table.read(spark).agg(F.max("n"), F.count("*"))
+    for version in range(4):
+        table.append()
+        with_statistics(table, version, lambda stats: {**stats, "maxValues": {**stats["maxValues"], "n": 55}})
+        if version == 3:
+            lines = table.lines(version)
+            table.put(version, [{"add": {**line["add"], "stats": None}} if "add" in line else line for line in lines])
+        compared(made)
