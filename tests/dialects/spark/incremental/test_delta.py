@@ -129,6 +129,14 @@ def test_versions_that_are_asked_for(compared, table):
     compared(pages(table, versionAsOf=0))
 
 
+@pytest.mark.parametrize("spelled", ["1 ", "01", "+1", "1_0", "-1", "１", "", "99", "1.0"])
+def test_versions_that_are_spelled_oddly(compared, table, spelled):
+    for _ in range(12):
+        table.append(rows=5)
+    for version in ("2", "3", spelled, spelled):
+        compared(pages(table, versionAsOf=version))
+
+
 def test_a_column_that_comes_later(compared, table):
     grown(compared, table, pages(table))
     more = table.plain.range(3).selectExpr("id", "'a' as page", "id as n", "'new' as extra")

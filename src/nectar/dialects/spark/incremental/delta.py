@@ -26,10 +26,11 @@ from nectar.keys.expansion import joined
 from nectar.store.inputs.identify import Identity
 
 _LOG: Final = "_delta_log"
-_COMMIT: Final = re.compile(r"(\d{20})\.json")
-_CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint\.parquet")
+_COMMIT: Final = re.compile(r"([0-9]{20})\.json")
+_CHECKPOINT: Final = re.compile(r"([0-9]{20})\.checkpoint\.parquet")
 # Checksums, and where to begin: what they say the others say, too.
-_BESIDE: Final = re.compile(r"(\d{20})\.crc|_last_checkpoint|\..*\.crc")
+_BESIDE: Final = re.compile(r"([0-9]{20})\.crc|_last_checkpoint|\..*\.crc")
+_VERSION: Final = re.compile(r"[0-9]{1,18}")
 _FIRST: Final = f"{0:020}.json"
 _OF_NO_ROWS: Final = frozenset({"commitInfo", "txn", "domainMetadata", "cdc", "checkpointMetadata"})
 _FEATURES: Final = frozenset({"columnMapping", "deletionVectors", "timestampNtz", "vacuumProtocolCheck"})
@@ -52,13 +53,15 @@ class Unfamiliar(EnvironmentFailure):
 class Table:
     """A version of a table. head: protocol and metadata, as its log has them. added: what it says of each file.
 
-    identities: of these files, by path.
+    content, contents: what of it counts, for the table and for each file. identities: of the files. All by path.
     """
 
     source: Source
     head: tuple[Action, Action]
     added: Mapping[str, Action]
     identities: Mapping[str, Identity]
+    content: bytes
+    contents: Mapping[str, bytes]
     is_table: bool = True
 
     def extents(self, node: int) -> list[Extent]:
@@ -72,8 +75,7 @@ class Table:
         """A source that is told by the schema and settings of the table, and by what is said of these files."""
         (listing,) = self.source.listings
         paths = tuple(sorted(extent.path for extent in chosen))
-        said = [_canonical({name: self.added[path].get(name) for name in _OF_ROWS}) for path in paths]
-        content = joined("files of a table", *map(_canonical, self.head), *said)
+        content = joined("files of a table", self.content, *(self.contents[path] for path in paths))
         return replace(self.source, content=content, listings=(Listing(listing.root, "", paths),), version=None)
 
     def placed(self, chosen: Sequence[Extent], folder: Path) -> list[str]:
@@ -103,7 +105,9 @@ def _table_of(read: Any, source: Source, identities: Sequence[Identity]) -> Tabl
     (listing,) = source.listings
     options = {name.lower(): value for name, value in read.options.items()}
     wanted = options.get("versionasof")
-    log = _Log(listing.root, int(wanted) if wanted is not None else None)
+    if wanted is not None and not _VERSION.fullmatch(wanted):  # Python takes more for a number than engines do
+        raise Unfamiliar(f"{wanted} is no number of a version")
+    log = _Log(listing.root, None if wanted is None else int(wanted))
     head = log.head()
     here = dict(zip(source.files, identities, strict=True))
     added = {os.path.join(listing.root, name): action for name, action in log.added.items()}
@@ -112,7 +116,9 @@ def _table_of(read: Any, source: Source, identities: Sequence[Identity]) -> Tabl
             raise Unfamiliar(f"{path} is not there, or is not what the log says")
     if len({"stats" in action for action in added.values()}) > 1:  # an engine that answers from them needs all of them
         raise Unfamiliar("of some of its files the log has statistics, of others not")
-    return Table(source, head, added, {path: here[path] for path in added})
+    contents = {path: _canonical({name: said.get(name) for name in _OF_ROWS}) for path, said in added.items()}
+    identified = {path: here[path] for path in added}
+    return Table(source, head, added, identified, joined(*map(_canonical, head)), contents)
 
 
 class _Log:
