@@ -60,7 +60,8 @@ def effect_of(text: str) -> Effect:
         return _NONE
     first = pieces[0].word
     if first in _QUERIES:
-        return _NONE if first != "from" and not _has_word(pieces, "insert") else _NAMES
+        inserts = "insert" in text.lower() and any(piece.word == "insert" for piece in pieces)
+        return _NAMES if first == "from" or inserts else _NONE
     if any(piece.name == "function" for piece in pieces) or any(piece.text == ";" for piece in pieces[:-1]):
         return _ANYTHING
     if first in _HARMLESS:
@@ -85,10 +86,6 @@ def _of_unread(text: str) -> Effect:
     if word == "cache":
         return _CACHE
     return _NAMES if word in _ABOUT_NAMES else _ANYTHING
-
-
-def _has_word(pieces: Sequence[Piece], word: str) -> bool:
-    return any(piece.word == word for piece in pieces)
 
 
 def _of_setting(pieces: Sequence[Piece]) -> Effect:

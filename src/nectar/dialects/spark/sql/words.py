@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 _PIECE: Final = re.compile(
     r"""(?P<space>[ \t\r\n]+|--[^\r\n\\\v\f\x1c-\x1e\x85\u2028\u2029]*(?:\r?\n|\Z)|/\*(?!\+)(?:(?!/\*|\*/)[^\\])*\*/)"""
@@ -30,8 +29,7 @@ _UNCERTAIN: Final = "the SQL text has escapes, comments, variables or signs that
 Name = tuple[str, ...]  # of a relation, part by part
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(NamedTuple):  # a text has hundreds of them
     """A piece of text. at: where it stands. spaced: whether a space or a comment is before it."""
 
     kind: str
@@ -57,18 +55,17 @@ def pieces_of(text: str) -> tuple[Piece, ...] | str:
         return _UNCERTAIN
     found: list[Piece] = []
     at, spaced = 0, False
-    while at < len(text):
-        match = _PIECE.match(text, at)
-        if match is None:
-            return _UNCERTAIN
+    for match in _PIECE.finditer(text):
         kind = str(match.lastgroup)
+        if match.start() != at:
+            return _UNCERTAIN
         if kind == "quoted" and found and found[-1].kind == "quoted" and not spaced:  # a quote within a quoted name
             return _UNCERTAIN
         if kind != "space":
             found.append(Piece(kind, match[0], at, spaced))
         spaced = kind == "space"
         at = match.end()
-    return tuple(found)
+    return tuple(found) if at == len(text) else _UNCERTAIN
 
 
 def canonical(pieces: Sequence[Piece]) -> str:
