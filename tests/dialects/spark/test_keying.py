@@ -1,6 +1,7 @@
 """What keys say besides: the order of rows of texts, and of relations by name; and how files are looked at."""
 
 import os
+from dataclasses import replace
 
 import pytest
 
@@ -9,11 +10,11 @@ pytest.importorskip("sqlglot", reason="sqlglot is not installed: make test-sail"
 
 from pyspark.sql.connect.proto import expressions_pb2, relations_pb2
 
-from nectar.dialects.spark import keying
+from nectar.dialects.spark import keying, reads
 from nectar.dialects.spark.keying import keyed_steps
 from nectar.dialects.spark.relations import steps_of
 from nectar.dialects.spark.scope import Scope, View
-from nectar.errors import InputFailure
+from nectar.errors import CatalogFailure, InputFailure
 
 pytestmark = pytest.mark.small
 
@@ -135,13 +136,14 @@ def test_a_file_that_is_missing_is_told_of(enabled, views, tmp_path):
     assert not keyed_steps(steps_of(over("c", "a")), b"frame", enabled.inputs, views).root.refusal
 
 
-def test_a_file_that_cannot_be_read_is_told_of(enabled, views, tmp_path, monkeypatch):
+@pytest.mark.parametrize("failure", [InputFailure, CatalogFailure])
+def test_a_file_that_cannot_be_read_is_told_of(enabled, views, failure):
     """It is listed, and fails when it is looked at."""
 
     class Failing(Asked):
         def identify(self, files):
             if any(file.endswith("/b") for file in files):
-                raise InputFailure("b cannot be read")
+                raise failure("b cannot be read")
             return super().identify(files)
 
     found = keyed_steps(steps_of(over("c", "d")), b"frame", Failing(enabled.inputs), views)
@@ -155,9 +157,42 @@ def test_nothing_is_looked_at_where_nothing_can_be_reused(enabled, views):
     assert not inputs.asked
 
 
-def test_a_folder_that_is_gone_is_no_failure(enabled, views, tmp_path, monkeypatch):
+UNFOLLOWED = {
+    "another folder": lambda view: replace(view, folder="elsewhere"),
+    "refused": lambda view: replace(view, refusal="it is not read"),
+    "an unknown function": lambda view: replace(view, steps=tuple(steps_of(text("select no_such_function(1) from a")))),
+    "an unknown scope": lambda view: replace(view, scope=replace(view.scope, unknown="anything may have happened")),
+}
+
+
+@pytest.mark.parametrize("why", UNFOLLOWED)
+def test_nothing_is_looked_at_behind_a_view_that_is_not_followed(enabled, views, why):
+    inputs = Asked(enabled.inputs)
+    other = views.with_view(("d",), UNFOLLOWED[why](views.view(("d",))))
+    assert keyed_steps(steps_of(over("c", "d")), b"frame", inputs, other).root.refusal
+    assert {name for asked in inputs.asked for name in asked} == {"c"}
+
+
+def test_folders_are_listed_once(enabled, tmp_path, monkeypatch):
+    listed, before = [], reads._listing_of
+    monkeypatch.setattr(reads, "_listing_of", lambda *args: listed.append(args[0]) or before(*args))
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a").write_bytes(b"a")
+    both = relations_pb2.SetOperation(
+        left_input=read(tmp_path / "one"), right_input=read(tmp_path / "two"), is_all=True, set_op_type=2
+    )
+    for made, expected in ((read(tmp_path / "one"), 1), (relation(set_op=both), 2)):
+        listed.clear()
+        assert not keyed_steps(steps_of(made), b"frame", enabled.inputs, Scope()).root.refusal
+        assert len(listed) == expected
+
+
+def test_a_working_folder_that_is_gone(enabled, views, tmp_path):
     (tmp_path / "gone").mkdir()
     os.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
-    assert "working folder" in keyed_steps(steps_of(over("a", "b")), b"frame", enabled.inputs, views).root.refusal
-    assert not keyed_steps(steps_of(read(tmp_path / "a")), b"frame", enabled.inputs, views).root.refusal
+    refusal = lambda made: keyed_steps(steps_of(made), b"frame", enabled.inputs, views).root.refusal
+    assert "working folder" in refusal(over("a", "b"))
+    assert not refusal(read(tmp_path / "a"))
+    assert "there is no file a" in refusal(read("a"))

@@ -27,7 +27,7 @@ from nectar.dialects.spark.scope import Registered, Scope, View
 from nectar.dialects.spark.sql.words import Name
 from nectar.dialects.spark.tables import Table
 from nectar.dialects.spark.validity import Validity, text_of
-from nectar.errors import EnvironmentFailure, InputFailure, UserError
+from nectar.errors import EnvironmentFailure, UserError
 from nectar.keys.expansion import joined
 from nectar.keys.scheme import digest_of
 from nectar.program.tree import ROW_WISE, Node, Order, Program
@@ -63,6 +63,9 @@ def keyed_steps(
         raise UserError("its views are nested too deeply") from error
 
 
+Looked = tuple[Source, list[Identity] | None]  # None: they are looked at one by one
+
+
 @dataclass(slots=True)
 class _Views:
     """Views that were read so far, by their ids, since one may be read in many places. now: what names mean by now.
@@ -73,7 +76,7 @@ class _Views:
     now: Scope
     keyed: dict[int, Keyed] = field(default_factory=dict)
     facts: dict[int, Facts] = field(default_factory=dict)
-    files: dict[int, tuple[Source, list[Identity]]] | None = None
+    files: dict[int, Looked] | None = None
     folder: str = field(default_factory=working_folder)
 
 
@@ -101,7 +104,7 @@ class _Keying:
         self._names_refused = False  # what is behind a name may act: such a plan must not be sent twice
 
     def run(self) -> Keyed:
-        barred = any((step.refusals and step.layout) or self._why_not_the_engines(step) for step in self._steps)
+        barred = _is_barred(self._steps, self._scope)
         if self._elsewhere is not None and not barred and not self._views.now.cached:
             self._elsewhere.ask_ahead({name for step in self._steps for name in step.names if self._is_table(name)})
         if not barred and self._views.files is None:
@@ -125,22 +128,24 @@ class _Keying:
             self._by_name,
         )  # fmt: skip
 
-    def _looked_at(self) -> dict[int, tuple[Source, list[Identity]]]:
+    def _looked_at(self) -> dict[int, Looked]:
         """The files of all reads, those behind names included, by the ids of reads: together they take less time.
 
         What cannot be looked at is left out: whoever comes to the read says why.
         """
         sources: dict[int, Source] = {}
-        for read in _reads_of(self._steps, self._scope, set()):
-            with suppress(UserError, InputFailure):
-                sources[id(read)] = source_of(read)
-        if len(sources) < 2:
-            return {}
-        try:
-            identities = iter(self._inputs.identify([file for source in sources.values() for file in source.files]))
-        except InputFailure:
-            return {}
-        return {read: (source, list(islice(identities, len(source.files)))) for read, source in sources.items()}
+        for read in _reads_of(self._steps, self._scope, self._views.folder, set()):
+            with suppress(UserError, EnvironmentFailure):
+                sources[id(read)] = self._source_of(read)
+        files = [file for source in sources.values() for file in source.files]
+        together: Iterator[Identity] | None = None
+        if len(sources) > 1:
+            with suppress(UserError, EnvironmentFailure):
+                together = iter(self._inputs.identify(files))
+        return {
+            read: (source, None if together is None else list(islice(together, len(source.files))))
+            for read, source in sources.items()
+        }
 
     def _added(self, node: Node) -> int:
         """The number of a node; a computation that is there already is not added again, unless it is the root."""
@@ -168,7 +173,7 @@ class _Keying:
         content = joined("relation", step.content, *self._registered(step))
         below_refused = sorted((node.refusal for node in nodes if node.refusal), key=lambda reason: reason == _UNSEEN)
         refusal = self._refusal(step) or next(iter(below_refused), "")
-        functions = [*step.functions, *(each for _, found in self._called(step) for each in found.functions)]
+        functions = [*step.functions, *(each for _, found in _called(step, self._scope) for each in found.functions)]
         if functions and self._elsewhere is not None and not refusal:
             refusal = self._elsewhere.why_unlike(functions)
             content = content if refusal else joined("elsewhere", content, self._elsewhere.environment())
@@ -194,33 +199,11 @@ class _Keying:
         return UNSORTED if read and not any(read) and not step.sorts else RELATIONS["sql"]
 
     def _refusal(self, step: Step) -> str:
-        return "; ".join(step.refusals) or self._why_not_the_engines(step)
-
-    def _why_not_the_engines(self, step: Step) -> str:
-        """Why nobody knows what the functions and names of a step mean to the engine."""
-        if self._scope.unknown:
-            return self._scope.unknown
-        unknown = sorted(step.unknown - self._scope.functions.keys())
-        if unknown:
-            return why_unknown(unknown[0])
-        return next(iter(self._of_registered(step)), "")
-
-    def _called(self, step: Step) -> Iterator[tuple[str, Registered]]:
-        """Functions that were registered and that a step may call, by name."""
-        for name in sorted((step.calls | self._scope.instead) & self._scope.functions.keys()):
-            yield name, self._scope.functions[name]
-
-    def _of_registered(self, step: Step) -> Iterator[str]:
-        """Why functions that a step calls and that were registered are not reused."""
-        for name, function in self._called(step):
-            if function.refusal:
-                yield f"{name} is a function that this session has registered: {function.refusal}"
-            elif not all(map(is_still, function.functions)):
-                yield f"the function {name} changed after it was registered"
+        return "; ".join(step.refusals) or _why_not_the_engines(step, self._scope)
 
     def _registered(self, step: Step) -> Iterator[bytes]:
         """What the functions compute that a step calls and that were registered."""
-        for name, function in self._called(step):
+        for name, function in _called(step, self._scope):
             self._functions += function.functions
             yield joined("registered", name, function.content)
 
@@ -265,10 +248,9 @@ class _Keying:
 
     def _viewed(self, name: str, view: View) -> Node:
         """A view as everything is now; and as it was when it was made, if that was different."""
-        if view.refusal:
-            return _refused("view", f"the view {name} is not reused: {view.refusal}")
-        if view.folder != self._views.folder:
-            return _refused("view", f"the working folder is another one than when the view {name} was made")
+        why_not = _why_not_followed(name, view, self._views.folder)
+        if why_not:
+            return _refused("view", why_not)
         found = self._views.keyed.get(id(view))
         if found is None:
             found = self._views.keyed[id(view)] = _Keying(
@@ -335,7 +317,7 @@ class _Keying:
             source = self._source(read, period, ahead and ahead[0])
             if isinstance(source, Node):
                 return source
-            identities = ahead[1] if ahead else self._inputs.identify(source.files)
+            identities = (ahead and ahead[1]) or self._inputs.identify(source.files)
             unseen = "" if self._elsewhere is None else self._elsewhere.why_unseen(source)
             if unseen:
                 raise EnvironmentFailure(unseen)
@@ -354,13 +336,16 @@ class _Keying:
         keys = tuple(key_of_read(self._frame, source, each) for each in names)
         return Node(f"read {source.text}", (), program, keys, order, is_input=True)
 
+    def _source_of(self, read: Any) -> Source:
+        source = source_of(read)
+        if source.is_table and self._elsewhere is not None:
+            raise UserError(f"{source.text}: which version of a table a server shows is not known")
+        return source
+
     def _source(self, read: Any, period: float | None, ahead: Source | None) -> Source | Node:
         """The files of a read; where they cannot be looked at, the source as it is in this period."""
         try:
-            source = ahead or source_of(read)
-            if source.is_table and self._elsewhere is not None:
-                raise UserError(f"{source.text}: which version of a table a server shows is not known")
-            return source
+            return ahead or self._source_of(read)
         except UserError:
             if period is None or self._validity is None or read.is_streaming or not read.HasField("data_source"):
                 raise
@@ -385,15 +370,51 @@ class _Keying:
         return Node(f"source {text}", (), program, (key,), _AS_IT_COMES, is_input=True)
 
 
-def _reads_of(steps: Sequence[Step], scope: Scope, seen: set[int]) -> Iterator[Any]:
+def _is_barred(steps: Sequence[Step], scope: Scope) -> bool:
+    """Whether nothing of a plan can be reused, so that no file is looked at."""
+    return any((step.refusals and step.layout) or _why_not_the_engines(step, scope) for step in steps)
+
+
+def _why_not_the_engines(step: Step, scope: Scope) -> str:
+    """Why nobody knows what the functions and names of a step mean to the engine."""
+    if scope.unknown:
+        return scope.unknown
+    unknown = sorted(step.unknown - scope.functions.keys())
+    if unknown:
+        return why_unknown(unknown[0])
+    for name, function in _called(step, scope):
+        if function.refusal:
+            return f"{name} is a function that this session has registered: {function.refusal}"
+        if not all(map(is_still, function.functions)):
+            return f"the function {name} changed after it was registered"
+    return ""
+
+
+def _called(step: Step, scope: Scope) -> Iterator[tuple[str, Registered]]:
+    """Functions that were registered and that a step may call, by name."""
+    for name in sorted((step.calls | scope.instead) & scope.functions.keys()):
+        yield name, scope.functions[name]
+
+
+def _why_not_followed(name: str, view: View, folder: str) -> str:
+    """Why a view is not followed to what it reads. folder: where the program is."""
+    if view.refusal:
+        return f"the view {name} is not reused: {view.refusal}"
+    if view.folder != folder:
+        return f"the working folder is another one than when the view {name} was made"
+    return ""
+
+
+def _reads_of(steps: Sequence[Step], scope: Scope, folder: str, seen: set[int]) -> Iterator[Any]:
     """The reads of steps, and of the views that they name. seen: views that were there already, by their ids."""
     for step in steps:
         if step.read is not None:
             yield step.read
         for view in filter(None, map(scope.view, step.names)):
-            if id(view) not in seen and not view.refusal and not any(each.refusals for each in view.steps):
+            if id(view) not in seen and not _why_not_followed("", view, folder):
                 seen.add(id(view))
-                yield from _reads_of(view.steps, view.scope, seen)
+                if not _is_barred(view.steps, view.scope):
+                    yield from _reads_of(view.steps, view.scope, folder, seen)
 
 
 def _ordered(nodes: Sequence[Node]) -> list[bool]:

@@ -27,8 +27,8 @@ _DELTA: Final = "delta"
 FILES: Final = frozenset({"parquet", "orc", "csv", "json", "text"})
 FORMATS: Final = FILES | {_DELTA}  # whose files are looked at
 # Not timestampAsOf, which is compared with the times of files; those are in no key.
-_VERSION: Final = "versionasof"
-_OPTIONS_OF_DELTA: Final = frozenset({"path", _VERSION})
+VERSION: Final = "versionasof"
+_OPTIONS_OF_DELTA: Final = frozenset({"path", VERSION})
 _OPTIONS: Final = frozenset({
     "path", "header", "sep", "delimiter", "quote", "escape", "inferschema", "nullvalue", "emptyvalue", "nanvalue",
     "positiveinf", "negativeinf", "dateformat", "timestampformat", "timestampntzformat", "encoding", "charset",
@@ -38,7 +38,7 @@ _OPTIONS: Final = frozenset({
     "columnnameofcorruptrecord", "dropfieldifallnull", "recursivefilelookup", "pathglobfilter",
 })  # fmt: skip
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
-_PLAIN: Final = re.compile(r"[A-Za-z0-9_./=,+@:()-]+")  # what Sail does not encode in paths of tables, or twice
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_./=,+@:()-]+")  # what Sail leaves as it is in the path of a table
 _MAGIC: Final = re.compile(r"[*?\[{\\]")
 
 
@@ -113,15 +113,20 @@ def source_of(read: Any) -> Source:
     if not paths:
         raise UserError("it reads no files")
     listings = tuple(_listed(path) for path in paths)
-    version = options.get(_VERSION)
-    others = [text for name in sorted(options.keys() - {"path", _VERSION}) for text in (name, options[name])]
+    version = options.get(VERSION)
+    others = [text for name in sorted(options.keys() - {"path", VERSION}) for text in (name, options[name])]
     schema = ("schema", source.schema) if source.HasField("schema") else ("inferred",)
     content = joined("files", source.format.lower(), *schema, *others)
     is_table = source.format.lower() == _DELTA
-    odd = next((listing.root for listing in listings if is_table and not _PLAIN.fullmatch(listing.root)), None)
+    odd = next((listing.root for listing in listings if is_table and not may_hold_tables(listing.root)), None)
     if odd is not None:
         raise UserError(f"{odd}: where a table lies whose path has such characters is not known")
     return Source(content, f"{source.format} {', '.join(paths)}", tuple(paths), listings, is_table, version)
+
+
+def may_hold_tables(path: str) -> bool:
+    """Whether Sail looks for a Delta table where its path says: other characters it encodes, some of them twice."""
+    return _PLAIN.fullmatch(path) is not None
 
 
 def _expect_understood(source: Any, options: dict[str, str]) -> None:
@@ -148,10 +153,16 @@ def _listed(path: str) -> Listing:
         raise UserError(f"{path} is no plain path of this machine")
     magic = _MAGIC.search(plain)
     if magic is None:
-        return _listing_of(os.path.abspath(plain), _shown(os.path.abspath(plain)))
+        root = _absolute(plain)
+        return _listing_of(root, _shown(root))
     folder, _, _ = plain[: magic.start()].rpartition("/")
-    root = os.path.abspath(folder or ("/" if plain.startswith("/") else "."))
+    root = _absolute(folder or ("/" if plain.startswith("/") else "."))
     return _listing_of(root, f"{_shown(root)}\0{plain[len(folder) :]}")
+
+
+def _absolute(path: str) -> str:
+    with failures.telling(path):  # the working folder may be gone
+        return os.path.abspath(path)
 
 
 def _shown(path: str) -> str:

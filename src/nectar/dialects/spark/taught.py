@@ -7,7 +7,6 @@ names are forgotten rather than kept.
 
 from __future__ import annotations
 
-import os
 import secrets
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -28,6 +27,7 @@ from nectar.dialects.spark.sql.words import Name, name_of
 from nectar.errors import NectarError, UserError
 from nectar.keys.expansion import joined
 from nectar.keys.scheme import digest_of
+from nectar.recipes.environment import working_folder
 
 # A definition as everything is now, what the names in it mean, and what names mean to the session; raises NectarError.
 Look = Callable[[Sequence[Step], Scope, Scope], Keyed]
@@ -330,7 +330,7 @@ def _defined(definition: Any, scope: Scope, look: Look | None, content: bytes = 
         needed = needed_by(steps, scope)
         made = _made(steps, needed, look, scope)
         facts = facts_of(definition, made.facts)
-        return View(steps, needed, made.root.keys[-1], content, os.getcwd(), states=made.states, facts=facts)
+        return View(steps, needed, made.root.keys[-1], content, working_folder(), states=made.states, facts=facts)
     except NectarError as error:
         return View(refusal=str(error))
 

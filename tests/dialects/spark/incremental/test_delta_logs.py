@@ -14,6 +14,11 @@ from pyspark.sql import functions as F
 from tests.dialects.spark import engines
 from tests.dialects.spark.incremental.delta_tables import Table, data_in, grown, pages
 
+from nectar.clock import SystemClock
+from nectar.dialects.spark.incremental.delta import Version, version_of
+from nectar.dialects.spark.reads import read_of, source_of
+from nectar.store.inputs.identify import Inputs, RememberedHere
+
 pytestmark = [engines.only_sail, pytest.mark.small]
 
 
@@ -22,27 +27,149 @@ def table(plain, tmp_path):
     return Table(plain, str(tmp_path / "clicks"))
 
 
-DAMAGES = ["a deleted row", "an unknown feature", "an unknown word", "a gap", "a file elsewhere"]
+def deleted_row(table, lines, add):
+    add["deletionVector"] = {"storageType": "i", "pathOrInlineDv": "x", "sizeInBytes": 1, "cardinality": 1}
+
+
+def unknown_feature(table, lines, add):
+    features = {"readerFeatures": ["typeWidening"], "writerFeatures": ["typeWidening"]}
+    lines.append({"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}})
+
+
+def unknown_word(table, lines, add):
+    lines.append({"rows": {}})
+
+
+def nested_word(table, lines, add):
+    lines.append({"commitInfo": json.loads("[" * 900 + "]" * 900)})
+
+
+def gap(table, lines, add):
+    os.unlink(table.commit(1))
+
+
+def file_elsewhere(table, lines, add):
+    add["path"] = f"file://{table.path}/{add['path']}"
+
+
+def file_of_another_size(table, lines, add):
+    add["size"] += 1
+
+
+def file_that_is_not_there(table, lines, add):
+    add["path"] = f"more-{add['path']}"
+
+
+def file_of_no_url(table, lines, add):
+    add["path"] = f"%FF{add['path']}"
+
+
+def file_that_was_never_there(table, lines, add):
+    lines.append({"remove": {"path": "other.parquet", "dataChange": True, "deletionTimestamp": 5}})
+
+
+def file_named_twice(table, lines, add):
+    lines.append({"remove": {"path": add["path"], "dataChange": True, "deletionTimestamp": 5}})
+
+
+def name_with_a_colon(table, lines, add):
+    os.rename(f"{table.path}/{add['path']}", f"{table.path}/a:b.parquet")
+    add["path"] = "a:b.parquet"
+
+
+DAMAGES = [
+    deleted_row, unknown_feature, unknown_word, nested_word, gap, file_elsewhere, file_of_another_size,
+    file_that_is_not_there, file_of_no_url, file_that_was_never_there, file_named_twice, name_with_a_colon,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_what_is_not_understood_is_read_as_a_whole(compared, table, damage):
     grown(compared, table, pages(table))
     lines = table.lines(table.last())
-    add = next(line["add"] for line in lines if "add" in line)
-    if damage == "a deleted row":
-        add["deletionVector"] = {"storageType": "i", "pathOrInlineDv": "x", "sizeInBytes": 1, "cardinality": 1}
-    elif damage == "an unknown feature":
-        features = {"readerFeatures": ["typeWidening"], "writerFeatures": ["typeWidening"]}
-        lines.append({"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, **features}})
-    elif damage == "an unknown word":
-        lines.append({"rows": {}})
-    elif damage == "a file elsewhere":
-        add["path"] = f"file://{table.path}/{add['path']}"
-    else:
-        os.unlink(table.commit(1))
+    damage(table, lines, next(line["add"] for line in lines if "add" in line))
     table.put(table.last(), lines)
-    assert not data_in(compared(pages(table)) or ())
+    assert compared(pages(table)) is None
+
+
+def test_a_version_that_is_not_damaged_is_not_read_as_a_whole(compared, table):
+    """Otherwise the test above would show nothing."""
+    grown(compared, table, pages(table))
+    table.put(table.last(), [*table.lines(table.last()), {"txn": {"appId": "a", "version": 1}}])
+    assert compared(pages(table)) is not None
+
+
+# what is not believed, whatever an engine makes of it
+
+
+def told(path, *lines):
+    """What is made of a table with one file and a log that says this."""
+    (path / "_delta_log").mkdir(parents=True)
+    (path / "a.parquet").write_bytes(b"rows")
+    (path / "_delta_log" / ".more.crc").write_bytes(b"rows")
+    head = [
+        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
+        {"metaData": {"id": "1", "schemaString": "{}", "partitionColumns": [], "configuration": {}}},
+    ]
+    commit = path / "_delta_log" / f"{0:020}.json"
+    commit.write_text("\n".join(json.dumps(line) for line in [*head, *lines]))
+    return version_at(path)
+
+
+def version_at(path):
+    read = read_of("delta", str(path))
+    source = source_of(read)
+    return version_of(read, source, Inputs(RememberedHere(), SystemClock()).identify(source.files))
+
+
+def added(path="a.parquet", size=4, **more):
+    return {
+        "add": {"path": path, "size": size, "partitionValues": {}, "modificationTime": 1, "dataChange": True, **more}
+    }
+
+
+def test_a_log_that_is_believed(tmp_path):
+    found = told(tmp_path / "t", {"commitInfo": {}}, added(stats="{}", tags={"x": "y"}))
+    assert isinstance(found, Version)
+    assert list(found.added) == [str(tmp_path / "t" / "a.parquet")]
+
+
+NOT_BELIEVED = {
+    "says rows": [{"rows": {}}],
+    "says sidecar": [{"sidecar": {"path": "x"}}],
+    "is not what the log says": [added(size=5)],
+    "b.parquet is not there": [added("b.parquet")],
+    "_delta_log/.more.crc is no plain path": [added("_delta_log/.more.crc")],
+    "./a.parquet is no plain path": [added("./a.parquet")],
+    "../t/a.parquet is no plain path": [added("../t/a.parquet")],
+    "/a.parquet is no plain path": [added("/a.parquet")],
+    "file:a.parquet is no plain path": [added("file:a.parquet")],
+    "can't decode": [added("%FFa.parquet")],
+    "is named twice": [added(), added()],
+    "is named twice ": [added(), added("%61.parquet")],
+    "marked as deleted": [added(deletionVector={"storageType": "i"})],
+    "features that are not known here: 4": [{"protocol": {"minReaderVersion": 4}}, added()],
+    "variantType": [{"protocol": {"minReaderVersion": 3, "readerFeatures": ["variantType"]}}, added()],
+    "was not there": [{"remove": {"path": "a.parquet"}}],
+    "size": [{"add": {"path": "a.parquet"}}],
+    "unpack": [{**added(), "txn": {}}],
+}
+
+
+@pytest.mark.parametrize("reason", NOT_BELIEVED)
+def test_a_log_that_is_not_believed(tmp_path, reason):
+    found = told(tmp_path / "t", *NOT_BELIEVED[reason])
+    assert isinstance(found, str)
+    assert reason.strip() in found
+
+
+@pytest.mark.parametrize(
+    "name", [f"{1:020}.checkpoint.parquet", f"{0:020}.{1:020}.compacted.json", "_sidecars", f"{1:020}.crc", "notes.txt"]
+)
+def test_a_log_with_more_files(tmp_path, name):
+    assert isinstance(told(tmp_path / "t", added()), Version)
+    (tmp_path / "t" / "_delta_log" / name).write_bytes(b"")
+    assert isinstance(version_at(tmp_path / "t"), str)
 
 
 # how files are spelled
@@ -184,13 +311,21 @@ def test_other_statistics_are_another_table(compared, table):
     compared(pages(table))
 
 
+@pytest.mark.parametrize("made", [lambda: F.avg("n"), lambda: F.var_pop("n")])
+def test_statistics_that_are_wrong(compared, table, made):
+    """What is put together is put together from rows."""
+    for version in range(4):
+        table.append()
+        with_statistics(table, version, lambda stats: {**stats, "numRecords": 77})
+        compared(lambda spark: table.read(spark).agg(made().alias("a")))
+
+
 def test_statistics_of_some_files_only(compared, table):
     """Engines answer from them only if all files have some."""
     made = lambda spark: table.read(spark).agg(F.max("n"), F.count("*"))
     for version in range(4):
         table.append()
-        with_statistics(table, version, lambda stats: {**stats, "maxValues": {**stats["maxValues"], "n": 55}})
-        if version == 3:
-            lines = table.lines(version)
-            table.put(version, [{"add": {**line["add"], "stats": None}} if "add" in line else line for line in lines])
-        compared(made)
+        most = {} if version == 1 else {"n": 55}
+        with_statistics(table, version, lambda stats, most=most: {**stats, "maxValues": most, "minValues": {}})
+        if version:
+            compared(made)

@@ -1,14 +1,16 @@
 """Delta tables, file by file: which files a version has, and tables that have some of them and no others.
 
-In: a read of a table. Out: a Table, or why its files cannot be told. Law: a table that is made of some files of another
-one has the rows that the other has of these files: it has the same schema, features and settings, and says the same of
-each file. Of a log only what is known here is believed; with anything else in it, the table is read as a whole.
+In: a read of a table. Out: a Version, or why its files cannot be told. Law: a table that is made of some files of
+another one has the rows that the other has of these files: it has the same schema, features and settings, and says the
+same of the rows of each file. Of a log only what is known here is believed; with anything else in it, the table is read
+as a whole.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from nectar.dialects.spark.incremental.files import Extent, link
-from nectar.dialects.spark.reads import Listing, Source
+from nectar.dialects.spark.reads import Listing, Source, may_hold_tables
 from nectar.errors import EnvironmentFailure
 from nectar.keys.expansion import joined
 from nectar.store.inputs.identify import Identity
@@ -30,13 +32,14 @@ _COMMIT: Final = re.compile(r"([0-9]{20})\.json")
 _CHECKPOINT: Final = re.compile(r"([0-9]{20})\.checkpoint\.parquet")
 # Checksums, and where to begin: what they say the others say, too.
 _BESIDE: Final = re.compile(r"([0-9]{20})\.crc|_last_checkpoint|\..*\.crc")
-_VERSION: Final = re.compile(r"[0-9]{1,18}")
+_NUMBER: Final = re.compile(r"[0-9]{1,18}")
 _FIRST: Final = f"{0:020}.json"
 _OF_NO_ROWS: Final = frozenset({"commitInfo", "txn", "domainMetadata", "cdc", "checkpointMetadata"})
 _FEATURES: Final = frozenset({"columnMapping", "deletionVectors", "timestampNtz", "vacuumProtocolCheck"})
 _NEWEST_READER: Final = 3  # from which on features are named
-_OF_FILES: Final = ("path", "partitionValues", "size", "modificationTime", "dataChange", "stats")
-_OF_ROWS: Final = ("partitionValues", "size", "stats")  # what is said of a file and may change what is read of it
+# Without statistics, from which engines answer where they can: what is known of a part is what its files hold.
+_OF_FILES: Final = ("path", "partitionValues", "size", "modificationTime", "dataChange")
+_OF_ROWS: Final = ("partitionValues", "size")  # what is said of a file and may change what is read of it
 _OF_CHECKPOINTS: Final = [
     *(f"add.{name}" for name in (*_OF_FILES, "deletionVector")), "remove.path", "metaData", "protocol", "sidecar",
 ]  # fmt: skip
@@ -49,8 +52,14 @@ class Unfamiliar(EnvironmentFailure):
     """A table, or a log, of which it is not known what it says."""
 
 
+# What reading a log gives that says something else than it should, or is no log.
+_NOT_UNDERSTOOD: Final = (
+    Unfamiliar, OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError, pa.ArrowException,
+)  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
-class Table:
+class Version:
     """A version of a table. head: protocol and metadata, as its log has them. added: what it says of each file.
 
     content, contents: what of it counts, for the table and for each file. identities: of the files. All by path.
@@ -91,34 +100,32 @@ class Table:
         return [str(folder)]
 
 
-def table_of(read: Any, source: Source, identities: Sequence[Identity]) -> Table | str:
+def version_of(read: Any, source: Source, identities: Sequence[Identity]) -> Version | str:
     """The version of a table that a read reads, file by file; or why it is read as a whole."""
     try:
-        return _table_of(read.data_source, source, identities)
-    except (Unfamiliar, OSError, ValueError, TypeError, KeyError, AttributeError, pa.ArrowException) as error:
+        return _version_of(read.data_source, source, identities)
+    except _NOT_UNDERSTOOD as error:
         return f"which files of a table are read is not known: {error}"
 
 
-def _table_of(read: Any, source: Source, identities: Sequence[Identity]) -> Table:
+def _version_of(read: Any, source: Source, identities: Sequence[Identity]) -> Version:
     if len(source.listings) != 1 or source.listings[0].shown or read.schema:
         raise Unfamiliar("it is not read by its path alone")
     (listing,) = source.listings
-    options = {name.lower(): value for name, value in read.options.items()}
-    wanted = options.get("versionasof")
-    if wanted is not None and not _VERSION.fullmatch(wanted):  # Python takes more for a number than engines do
-        raise Unfamiliar(f"{wanted} is no number of a version")
-    log = _Log(listing.root, None if wanted is None else int(wanted))
+    if source.version is not None and not _NUMBER.fullmatch(source.version):  # Python takes more for a number
+        raise Unfamiliar(f"{source.version} is no number of a version")
+    if not may_hold_tables(tempfile.gettempdir()):
+        raise Unfamiliar("a table in the folder for temporary files would not be found")
+    log = _Log(listing.root, None if source.version is None else int(source.version))
     head = log.head()
     here = dict(zip(source.files, identities, strict=True))
     added = {os.path.join(listing.root, name): action for name, action in log.added.items()}
     for path, action in added.items():
         if path not in here or here[path].size != action["size"]:
             raise Unfamiliar(f"{path} is not there, or is not what the log says")
-    if len({"stats" in action for action in added.values()}) > 1:  # an engine that answers from them needs all of them
-        raise Unfamiliar("of some of its files the log has statistics, of others not")
     contents = {path: _canonical({name: said.get(name) for name in _OF_ROWS}) for path, said in added.items()}
     identified = {path: here[path] for path in added}
-    return Table(source, head, added, identified, joined(*map(_canonical, head)), contents)
+    return Version(source, head, added, identified, joined(*map(_canonical, head)), contents)
 
 
 class _Log:
@@ -132,8 +139,8 @@ class _Log:
         commits, checkpoints = self._listed()
         last = max(commits) if version is None else version
         start = max((each for each in checkpoints if each <= last), default=-1)
-        if not commits.issuperset(range(start + 1, last + 1)) or last not in commits:
-            raise Unfamiliar(f"its log has no version {last} that could be read")
+        if last not in commits:
+            raise Unfamiliar(f"its log has no version {last}")
         if start >= 0:
             self._take(self._checkpoint(start), sums_up=True)
         for commit in range(start + 1, last + 1):
@@ -225,7 +232,5 @@ def _with_maps(said: Action) -> Action:
 
 
 def _canonical(said: Action) -> bytes:
-    """What is said, whatever the order it is said in; statistics are JSON within JSON."""
-    stats = said.get("stats")
-    told = {**said, "stats": msgspec.json.decode(stats)} if stats else said
-    return msgspec.json.encode(told, order="deterministic")
+    """What is said, whatever the order it is said in."""
+    return msgspec.json.encode(said, order="deterministic")

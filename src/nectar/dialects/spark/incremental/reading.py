@@ -49,9 +49,10 @@ class Stream:
     def reads(self, start: int, end: int) -> dict[int, Any]:
         """What stands for the reads in a plan over a run of files alone; nothing, if these are all.
 
-        Raises NotPutTogether if they cannot be read as the whole is.
+        Of a table never nothing: an engine may answer from what is written of files, and not from them. Raises
+        NotPutTogether if they cannot be read as the whole is.
         """
-        if end - start == self.cut.count:
+        if end - start == self.cut.count and not self.cut.has_tables:
             return {}
         folder = self.folders.new()
         made: dict[int, Any] = {}

@@ -11,7 +11,7 @@ from typing import Final
 
 from pyspark.sql.connect.proto import relations_pb2
 
-from nectar.dialects.spark.incremental.delta import table_of
+from nectar.dialects.spark.incremental.delta import version_of
 from nectar.dialects.spark.incremental.files import Files, Holding
 from nectar.dialects.spark.incremental.plans import Plan
 from nectar.dialects.spark.incremental.row_wise import why_not_row_wise
@@ -73,7 +73,7 @@ class Separation:
         source, identities = self._keyed.reads[number]
         if any("=" in listing.root for listing in source.listings):
             return "its path may be part of its rows"
-        holding = table_of(read, source, identities) if source.is_table else Files(source, identities)
+        holding = version_of(read, source, identities) if source.is_table else Files(source, identities)
         if isinstance(holding, str):
             return holding
         self._holdings[number] = holding

@@ -16,10 +16,11 @@ from typing import Any, Final
 from nectar.dialects.spark.incremental.files import Extent, Holding, in_order
 from nectar.dialects.spark.incremental.messages import Relation
 from nectar.dialects.spark.keyed import Keyed, key_of_read
+from nectar.dialects.spark.reads import VERSION
 from nectar.model.entry import Span
 from nectar.store.inputs.identify import Identity
 
-_OF_THE_WHOLE: Final = frozenset({"path", "versionasof"})  # options that say which files a read has
+_OF_THE_WHOLE: Final = frozenset({"path", VERSION})  # options that say which files a read has
 
 
 @dataclass(frozen=True)
