@@ -74,11 +74,11 @@ def test_nothing_is_put_off_while_much_of_the_memory_is_taken():
 
 
 def test_nothing_to_do_needs_no_thread():
-    before = threading.active_count()
+    before = set(threading.enumerate())
     keeper = Keeper()
     assert keeper.wait(0)
     assert keeper.close(0)
-    assert threading.active_count() == before
+    assert set(threading.enumerate()) <= before  # one of somebody else's may have ended meanwhile
 
 
 def test_waiting_ends_when_the_time_is_up(gate):
