@@ -81,6 +81,11 @@ def grown(compared, table, made, **options):
     table.append(**options)
     table.append()
     assert compared(made) is None
+    goes_on(compared, table, made)
+
+
+def goes_on(compared, table, made):
+    """After one more day, of which parts are made, another one costs what is new."""
     table.append()
     compared(made)
     before = table.files

@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet
 from pyspark.sql import functions as F
 from tests.dialects.spark import engines
-from tests.dialects.spark.incremental.delta_tables import Table, data_in, grown, pages
+from tests.dialects.spark.incremental.delta_tables import Table, goes_on, grown, pages
 
 from nectar.clock import SystemClock
+from nectar.dialects.spark.incremental import delta
 from nectar.dialects.spark.incremental.delta import Version, version_of
 from nectar.dialects.spark.reads import read_of, source_of
 from nectar.store.inputs.identify import Inputs, RememberedHere
@@ -163,6 +164,28 @@ def test_a_log_that_is_not_believed(tmp_path, reason):
     assert reason.strip() in found
 
 
+@pytest.mark.parametrize("what", [added("b.parquet"), {"remove": {"path": "a.parquet"}}])
+def test_a_version_that_came_after_the_files_were_looked_at(tmp_path, what):
+    """What is new was not seen, and is not counted; what is gone is in no part."""
+    assert isinstance(told(tmp_path / "t", added()), Version)
+    read = read_of("delta", str(tmp_path / "t"))
+    source = source_of(read)
+    identities = Inputs(RememberedHere(), SystemClock()).identify(source.files)
+    (tmp_path / "t" / "b.parquet").write_bytes(b"rows")
+    (tmp_path / "t" / "_delta_log" / f"{1:020}.json").write_text(json.dumps(what))
+    found = version_of(read, source, identities)
+    if "add" in what:
+        assert "b.parquet is not there" in found
+    else:
+        assert found.extents(0) == []
+    assert not source.is_same_now()  # so that nothing is kept of it
+
+
+def test_a_folder_for_temporary_files_in_which_no_table_would_be_found(tmp_path, monkeypatch):
+    monkeypatch.setattr(delta.tempfile, "tempdir", str(tmp_path / "a b"))
+    assert "temporary files" in told(tmp_path / "t", added())
+
+
 @pytest.mark.parametrize(
     "name", [f"{1:020}.checkpoint.parquet", f"{0:020}.{1:020}.compacted.json", "_sidecars", f"{1:020}.crc", "notes.txt"]
 )
@@ -285,11 +308,7 @@ def test_a_checkpoint_over_files_that_were_removed(compared, table):
     for _ in range(10):
         table.append()
     compared(pages(table))
-    table.append()
-    compared(pages(table))
-    before = table.files
-    table.append()
-    assert data_in(compared(pages(table))) == table.files - before
+    goes_on(compared, table, pages(table))
 
 
 # statistics

@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 from urllib.parse import unquote
 
 import msgspec
@@ -62,16 +62,17 @@ _NOT_UNDERSTOOD: Final = (
 class Version:
     """A version of a table. head: protocol and metadata, as its log has them. added: what it says of each file.
 
-    content, contents: what of it counts, for the table and for each file. identities: of the files. All by path.
+    content, contents: what of it counts, for the table and for each file. identities: of the files, which are all told
+    by their paths.
     """
 
+    is_table: ClassVar[bool] = True
     source: Source
     head: tuple[Action, Action]
     added: Mapping[str, Action]
     identities: Mapping[str, Identity]
     content: bytes
     contents: Mapping[str, bytes]
-    is_table: bool = True
 
     def extents(self, node: int) -> list[Extent]:
         """The files of the version."""

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from nectar.dialects.spark.reads import Listing, Source
 from nectar.store.inputs.identify import Identity
@@ -50,9 +50,9 @@ class Holding(Protocol):
 class Files:
     """Files that are read because of where they are."""
 
+    is_table: ClassVar[bool] = False
     source: Source
     identities: Sequence[Identity]
-    is_table: bool = False
 
     def extents(self, node: int) -> list[Extent]:
         """All files below the paths of the read."""
