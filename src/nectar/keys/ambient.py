@@ -22,6 +22,7 @@ from typing import Any, Final
 from nectar.keys.expansion import Expansion, WalkContext, joined
 from nectar.keys.origin import origin_of_class, origin_of_function
 from nectar.model.origin import APPLICATION
+from nectar.recursion import limit_of_program
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +215,7 @@ PROVIDERS: Final[dict[str, Callable[[], object]]] = {
     "local time": _local_time,
     "loggers": _logger_levels,
     "locale": _locale_of_numbers,
-    "recursion": sys.getrecursionlimit,
+    "recursion": limit_of_program,
     "html": _registry("html.entities", "html5"),
     "logging": _registry("logging", "_levelToName", "_nameToLevel"),
     "xml.etree.ElementTree": _registry("xml.etree.ElementTree", "_namespace_map"),

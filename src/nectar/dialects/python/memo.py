@@ -6,19 +6,18 @@ import functools
 import inspect
 import logging
 import sys
-import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Generic, ParamSpec, TypeVar, overload
 
-from nectar.catalog.flights import leading
 from nectar.catalog.service import Catalog
 from nectar.dialects.python import values
 from nectar.dialects.python.arguments import Parameters
+from nectar.dialects.python.calling import Calling, tried
 from nectar.dialects.python.describe import label_of
 from nectar.dialects.python.explain import explain_miss
 from nectar.dialects.python.invocation import Invocation
-from nectar.errors import EnvironmentFailure, NectarError, NectarWarning, UserError
+from nectar.errors import NectarError, NectarWarning, UserError
 from nectar.keys import declared, registry, wrappers
 from nectar.keys.api import trace
 from nectar.keys.call import program_of
@@ -26,7 +25,7 @@ from nectar.keys.expansion import Expansion, WalkContext, joined
 from nectar.model.entry import Entry
 from nectar.quantities import parse_duration
 from nectar.report.run import Part
-from nectar.session import Session, current, running
+from nectar.session import Session, current
 from nectar.store.read import Result
 
 _P = ParamSpec("_P")
@@ -106,9 +105,9 @@ class Memoized(Generic[_P, _R]):
         self._times: list[float] = []
         self._warned: set[str] = set()
         self._versions: set[bytes] = set()
-        self._is_async = inspect.iscoroutinefunction(function)
+        self.is_async = inspect.iscoroutinefunction(function)
         self._is_generator = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
-        if self._is_async:
+        if self.is_async:
             _mark_as_coroutine_function(self)
 
     # calling
@@ -118,37 +117,20 @@ class Memoized(Generic[_P, _R]):
         session = current()
         if session is None:
             return self.function(*args, **kwargs)
-        return self._call(session, args, kwargs)
+        if self.is_async:
+            return self._call_async(session, args, kwargs)  # type: ignore[return-value]
+        with Calling(self, session, args, kwargs) as calling:
+            if not calling.is_known:  # called from here and not from further down, for functions that call themselves
+                calling.value = self.function(*args, **kwargs)
+        return calling.value  # type: ignore[no-any-return]
 
-    def _call(self, session: Session, args: Any, kwargs: Any, refresh: bool = False) -> _R:
-        called: Any = self._call_async if self._is_async else self._call_now
-        return called(session, args, kwargs, refresh)  # type: ignore[no-any-return]
+    async def _call_async(self, session: Session, args: Any, kwargs: Any, refresh: bool = False) -> Any:
+        async with Calling(self, session, args, kwargs, refresh) as calling:
+            if not calling.is_known:
+                calling.value = await self.function(*args, **kwargs)  # type: ignore[misc]
+        return calling.value
 
-    def _call_now(self, session: Session, args: Any, kwargs: Any, refresh: bool) -> Any:
-        with running() as report:
-            invocation = self._begin(session, args, kwargs, refresh)
-            if isinstance(invocation, Part):
-                report.add(invocation)
-                return self._plainly(invocation, args, kwargs)
-            report.add(invocation.part)
-            try:
-                return self._answer(invocation, args, kwargs)
-            finally:
-                self._ended(session, invocation.part)
-
-    async def _call_async(self, session: Session, args: Any, kwargs: Any, refresh: bool) -> Any:
-        with running() as report:
-            invocation = self._begin(session, args, kwargs, refresh)
-            if isinstance(invocation, Part):
-                report.add(invocation)
-                return await self._plainly(invocation, args, kwargs)
-            report.add(invocation.part)
-            try:
-                return await self._answer_async(invocation, args, kwargs)
-            finally:
-                self._ended(session, invocation.part)
-
-    def _begin(self, session: Session, args: Any, kwargs: Any, refresh: bool = False) -> Invocation | Part:
+    def begin(self, session: Session, args: Any, kwargs: Any, refresh: bool = False) -> Invocation | Part:
         """The call with its keys, or the part of the report that says why it has none."""
         part = Part(self.label, "uncacheable")
         try:
@@ -160,7 +142,10 @@ class Memoized(Generic[_P, _R]):
         except NectarError as error:
             text = str(error)
             part.explain = lambda: text
-            self._warn(text)
+            if not isinstance(error.__cause__, RecursionError):  # which may be that of the caller, as deep as it is
+                self._warn(text)
+        except RecursionError:
+            part.explain = lambda: "it was called too deep in a recursion"
         except Exception as error:  # a mistake in Nectar must not stop the program
             _log.exception("%s runs as without Nectar", self.label)
             text = f"Nectar made a mistake: {type(error).__name__}: {error}"
@@ -183,64 +168,8 @@ class Memoized(Generic[_P, _R]):
         invocation.prepare()
         return invocation
 
-    def _plainly(self, part: Part, args: Any, kwargs: Any) -> Any:
-        begun = time.perf_counter()
-        try:
-            return self.function(*args, **kwargs)
-        finally:
-            part.seconds = time.perf_counter() - begun
-
-    def _answer(self, invocation: Invocation, args: Any, kwargs: Any) -> Any:
-        if _or_not(invocation.find):
-            return invocation.value
-        waiting_for = invocation.lead()
-        wait = invocation.session.flights.wait_for
-        if waiting_for is not None and _or_not(lambda: invocation.take(wait(waiting_for))):
-            return invocation.value
-        try:
-            if waiting_for is None and _or_not(invocation.reserve):
-                return invocation.value
-            begun = time.perf_counter()
-            with leading(invocation.keyed.key):
-                value = self.function(*args, **kwargs)
-        except BaseException:
-            invocation.failed()
-            raise
-        self._keep(invocation, value, time.perf_counter() - begun)
-        return value
-
-    async def _answer_async(self, invocation: Invocation, args: Any, kwargs: Any) -> Any:
-        """As _answer, but never in the way of other tasks."""
-        import asyncio
-
-        if _or_not(invocation.find):
-            return invocation.value
-        waiting_for = invocation.lead()
-        if waiting_for is not None:
-            with invocation.session.flights.waiting_for(waiting_for):
-                landed = await asyncio.shield(asyncio.wrap_future(waiting_for.future))
-            if _or_not(lambda: invocation.take(landed)):
-                return invocation.value
-        try:
-            if waiting_for is None and await asyncio.to_thread(_or_not, invocation.reserve):
-                return invocation.value
-            begun = time.perf_counter()
-            with leading(invocation.keyed.key):
-                value = await self.function(*args, **kwargs)  # type: ignore[misc]
-        except BaseException:
-            invocation.failed()
-            raise
-        self._keep(invocation, value, time.perf_counter() - begun)
-        return value
-
-    def _keep(self, invocation: Invocation, value: Any, seconds: float) -> None:
-        try:
-            invocation.computed(value, seconds)
-        except Exception:
-            _log.exception("the result of %s could not be kept", self.label)
-            invocation.abandon()
-
-    def _ended(self, session: Session, part: Part) -> None:
+    def ended(self, session: Session, part: Part) -> None:
+        """A call that could be cached has ended."""
         session.totals.count(part)
         if self.verbose:
             print(f"nectar: {part}", file=sys.stderr)
@@ -250,7 +179,7 @@ class Memoized(Generic[_P, _R]):
     def check_call_in_cache(self, /, *args: _P.args, **kwargs: _P.kwargs) -> bool:
         """Whether the result of this call is known, so that calling would not compute it."""
         invocation = self._peek(args, kwargs)
-        return isinstance(invocation, Invocation) and _or_not(invocation.find)
+        return isinstance(invocation, Invocation) and tried(invocation.find)
 
     def call_and_shelve(self, /, *args: _P.args, **kwargs: _P.kwargs) -> Shelved[_R]:
         """A handle to the result, which is computed if nobody knows it yet; `get()` fetches it from the store."""
@@ -261,7 +190,11 @@ class Memoized(Generic[_P, _R]):
         session = current()
         if session is None:
             return self.function(*args, **kwargs)
-        return self._call(session, args, kwargs, refresh=True)
+        if self.is_async:
+            return self._call_async(session, args, kwargs, refresh=True)  # type: ignore[return-value]
+        with Calling(self, session, args, kwargs, refresh=True) as calling:
+            calling.value = self.function(*args, **kwargs)
+        return calling.value  # type: ignore[no-any-return]
 
     def clear(self, warn: bool = True) -> int:
         """Forgets the results of this function as it is now, but for those pinned or in use; how many went."""
@@ -278,13 +211,13 @@ class Memoized(Generic[_P, _R]):
         invocation = self._peek(args, kwargs)
         if not isinstance(invocation, Invocation):
             return invocation.reason
-        return "its result is known" if _or_not(invocation.find) else explain_miss(invocation)
+        return "its result is known" if tried(invocation.find) else explain_miss(invocation)
 
     def _peek(self, args: Any, kwargs: Any) -> Invocation | Part:
         session = current()
         if session is None:
             return Part(self.label, explain=lambda: "Nectar is off")
-        return self._begin(session, args, kwargs)
+        return self.begin(session, args, kwargs)
 
     # what invocations ask
 
@@ -357,7 +290,14 @@ class Bound:
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """What the method gives for these arguments."""
-        return self.__func__(self.__self__, *args, **kwargs)
+        memo, session = self.__func__, current()
+        args = (self.__self__, *args)
+        if session is None or memo.is_async:
+            return memo(*args, **kwargs)
+        with Calling(memo, session, args, kwargs) as calling:  # here too, for methods that call themselves
+            if not calling.is_known:
+                calling.value = memo.function(*args, **kwargs)
+        return calling.value
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):  # asked by copy and pickle, before there is anything to ask
@@ -447,17 +387,6 @@ def _mark_as_coroutine_function(memo: Any) -> None:
         import asyncio.coroutines
 
         memo._is_coroutine = asyncio.coroutines._is_coroutine  # type: ignore[attr-defined]
-
-
-def _or_not(step: Callable[[], bool]) -> bool:
-    """What a step says; that nothing is known, if it fails."""
-    try:
-        return step()
-    except EnvironmentFailure as failure:
-        _log.warning("nothing is reused here: %s", failure)
-    except Exception:  # a mistake in Nectar must not stop the program
-        _log.exception("nothing is reused here")
-    return False
 
 
 def _expand_memoized(value: Memoized[..., Any], walk: WalkContext) -> Expansion:
