@@ -67,3 +67,14 @@ def test_a_library_that_is_not_there(library):
     with pytest.raises(ModuleNotFoundError, match="no_such_library"):
         importlib.import_module("no_such_library")
     no_longer("no_such_library")
+
+
+def test_each_purpose_has_its_action(library):
+    done = []
+    when_imported(library, lambda: done.append("never"))
+    when_imported(library, lambda: done.append("hook"))
+    when_imported(library, lambda: done.append("names"), "names")
+    when_imported(library, lambda: done.append("never"), "other")
+    no_longer(library, "other")
+    importlib.import_module(library)
+    assert done == ["hook", "names"]

@@ -1,6 +1,7 @@
 """Nectar: data programs that do not compute again what was computed before.
 
 The public names are few, and each is loaded when it is first used: `import nectar` by itself imports nothing else.
+Where Polars is imported too, lazy frames have `lf.nectar`.
 
     fingerprint(f)              what f computes, in 32 bytes; str() is hex
     trace(f)                    everything that went into the fingerprint, as a tree
@@ -24,6 +25,8 @@ The public names are few, and each is loaded when it is first used: `import nect
 """
 
 from importlib import import_module
+
+from nectar.arrival import when_imported
 
 TYPE_CHECKING = False  # as typing.TYPE_CHECKING, without the time that importing typing takes
 if TYPE_CHECKING:
@@ -120,3 +123,14 @@ def __getattr__(name: str) -> object:
 def __dir__() -> list[str]:
     """The public names, loaded or not."""
     return [*__all__, "__version__"]
+
+
+def _offer_namespace() -> None:
+    """Lazy frames have `lf.nectar`, unless this Polars does not want it: nobody has asked for it yet."""
+    try:
+        import_module("nectar.dialects.polars.namespace")
+    except Exception:
+        return
+
+
+when_imported("polars", _offer_namespace, "namespace")

@@ -35,6 +35,16 @@ FRAMES = {
     "binary": pl.DataFrame({"b": [b"x", None]}),
     "null": pl.DataFrame({"n": [None, None]}),
     "no rows": pl.DataFrame(schema={"a": pl.Int64, "c": pl.Categorical, "s": pl.String}),
+    "a column without a name": pl.DataFrame({"": [1], "column_0": [2]}),
+    "a field without a name": pl.DataFrame({"s": [{"": 1}], "l": [[{"": 1}]]}),
+    "NUL in a name": pl.DataFrame({"a\0b": [1]}),
+    "NUL in a field": pl.DataFrame({"s": [{"x\0": 1}]}),
+    "NUL in a field of lists": pl.DataFrame({"l": [[{"x": {"\0": 1}}]]}),
+    "NUL in a field of arrays": pl.DataFrame(
+        {"r": pl.Series([[{"\0": 1}]], dtype=pl.Array(pl.Struct({"\0": pl.Int8}), 1))}
+    ),
+    "NUL in values": pl.DataFrame({"a": ["x\0"], "e": pl.Series(["\0"], dtype=pl.Enum(["\0"]))}),
+    "no fields": pl.DataFrame({"s": pl.Series([{}], dtype=pl.Struct([]))}),
     "no columns": pl.DataFrame(),
     "no columns, some rows": pl.DataFrame(height=3),
 }
@@ -149,7 +159,16 @@ def test_pandas_frame_survives(store, frame):
 
 
 @pytest.mark.parametrize(
-    "table", [pl.DataFrame({"o": pl.Series([object()], dtype=pl.Object)}), pd.DataFrame({"o": [object()]}), object(), 3]
+    "table",
+    [
+        pl.DataFrame({"o": pl.Series([object()], dtype=pl.Object)}),
+        pl.DataFrame({"": [1], "o": pl.Series([object()], dtype=pl.Object)}),
+        pl.DataFrame({"i": pl.Series([[]], dtype=pl.Array(pl.Int8, 0))}),
+        pl.DataFrame({"": [1], "i": pl.Series([[[]]], dtype=pl.List(pl.Array(pl.Int8, 0)))}),
+        pd.DataFrame({"o": [object()]}),
+        object(),
+        3,
+    ],
 )
 def test_what_does_not_fit_is_refused_with_advice(store, table):
     with pytest.raises(UserError, match="as an object"):

@@ -61,6 +61,35 @@ def run(code, home):
     return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
 
 
+@pytest.mark.parametrize("imports", ["import polars as pl, nectar", "import nectar, polars as pl"])
+def test_the_namespace_is_there_without_enabling_anything(imports, home, log):
+    code = (
+        "import sys, warnings; warnings.simplefilter('error')\n"
+        f"{imports}\n"
+        "loaded = 'nectar.dialects.polars.api' in sys.modules\n"
+        f"lf = pl.scan_parquet({str(log)!r}).select('page')\n"
+        "print(loaded, lf.nectar.collect().height, lf.collect().height, len(nectar.last_run().parts))\n"
+        "nectar.enable(); nectar.disable()\n"
+        "print(lf.nectar.explain().reason)\n"
+    )
+    assert run(code, home).stdout.splitlines() == ["False 240 240 1", "Nectar is off"]
+
+
+@pytest.mark.parametrize("name", ["scan('team/a').collect", "PolarsEngine", "aggregate", "save", "collect"])
+def test_enabling_before_anybody_imports_polars(name, home, enabled, log):
+    pl.scan_parquet(log).select("page").nectar.save("team/a")
+    code = (
+        "import sys, nectar\n"
+        "nectar.enable()\n"
+        f"nectar.{name}\n"
+        "import polars as pl\n"
+        "pl.LazyFrame({'a': [1]}).select(pl.col('a').sum()).collect()\n"
+        "print(len(nectar.last_run().parts))\n"
+    )
+    done = run(code, home)
+    assert (done.stdout.split(), done.stderr) == (["1"], "")
+
+
 def test_enabling_does_not_import_polars_and_does_not_miss_it(home):
     code = (
         "import sys, nectar\n"

@@ -154,6 +154,10 @@ REFUSED_EXPRESSIONS: dict[str, tuple[Callable[[], pl.Expr], str]] = {
     "sample without a seed": (lambda: A.sample(2), "without a seed"),
     "shuffle without a seed": (lambda: A.shuffle(), "without a seed"),
     "random rank without a seed": (lambda: A.rank("random"), "without a seed"),
+    "a type that a function finds": (
+        lambda: A.map_batches(_same, pl.dtype_of(A.map_batches(_same, pl.Int8))),
+        "is computed by another one",
+    ),
     "sample of lists without a seed": (lambda: L.list.sample(1), "without a seed"),
 }
 MORE_EXPRESSIONS: list[pl.Expr] = [
@@ -248,6 +252,13 @@ def _canonical(frame: pl.LazyFrame) -> bytes:
     (LF.select(pl.lit(pl.Series([1, 2]))), LF.select(pl.lit(pl.Series([1, 3])))),
     (LF.select(A.std(0)), LF.select(A.std(1))),
     (LF.map_batches(lambda frame: frame.head(1)), LF.map_batches(lambda frame: frame.head(2))),
+    (LF.select(A.map_elements(_more, pl.Int64)), LF.select(A.map_elements(_more, pl.Int8))),
+    (LF.select(A.map_batches(_same, pl.Int64)), LF.select(A.map_batches(_same, pl.Int8))),
+    (LF.select(A.map_batches(_same, pl.Int64)), LF.select(A.map_batches(_same))),
+    (LF.select(A.map_batches(_same, pl.Int64)), LF.select(A.map_batches(_same, pl.Int64, is_elementwise=True))),
+    (LF.select(A.map_batches(_same, pl.Int64)), LF.select(A.map_batches(_same, pl.self_dtype()))),
+    (LF.select(A.map_batches(_same, pl.Struct({"\xc0": pl.Int8}))), LF.select(A.map_batches(_same, pl.Int8))),
+    (LF.select(pl.map_groups(["a"], _same, pl.Int64)), LF.select(pl.map_groups(["a"], _same, pl.Int8))),
     (LF.select(A.shuffle(seed=1)), LF.select(A.shuffle(seed=2))), (LF.select(A.is_in([1])), LF.select(A.is_in([2]))),
 ])  # fmt: skip
 def test_different_steps_differ(one: pl.LazyFrame, other: pl.LazyFrame) -> None:

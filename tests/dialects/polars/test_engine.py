@@ -81,6 +81,27 @@ def test_an_async_query_that_fails_raises_what_polars_raises(known, lf):
         asyncio.run(_awaited(lf.select("nope")))
 
 
+@pytest.mark.parametrize("raised", [SystemExit, KeyboardInterrupt, asyncio.CancelledError, BaseException, ValueError])
+def test_whatever_a_function_raises_an_async_query_ends(enabled, lf, raised):
+    def stop(column):
+        raise raised(3)
+
+    stopped = lf.select(pl.col("page").map_batches(stop, return_dtype=pl.String))
+
+    async def ended(awaitable):
+        done, _ = await asyncio.wait([asyncio.ensure_future(awaitable)], timeout=60)
+        return [isinstance(each.exception(), Exception) for each in done]
+
+    async def one():
+        return await stopped.collect_async()
+
+    async def several():
+        return await pl.collect_all_async([stopped, stopped.head(1)])
+
+    assert asyncio.run(ended(one())) == [raised is ValueError], "as plain Polars: others are no frame, and no error"
+    assert asyncio.run(ended(several())) == [True]
+
+
 def test_in_the_background(known, lf, expected):
     assert_frame_equal(lf.head(2).collect(background=True).fetch_blocking(), expected.head(2))
 

@@ -282,6 +282,40 @@ def test_options(tmp_path, name, computed):
     assert used == ([1, 1, 1] if name in EXACT else [])
 
 
+DATES = {
+    "found out": ({"try_parse_dates": True}, ["2024-01-05", "2024-01-06", "08-01-2024"]),
+    "given": ({"schema_overrides": {"d": pl.Date}}, ["2024-01-05", "2024-01-06", "08-01-2024"]),
+    "moments": ({"schema_overrides": {"d": pl.Datetime}}, ["2024-01-05", "2024-01-06", "08-01-2024"]),
+    "times": ({"try_parse_dates": True}, ["01:00:00", "02:00:00", "03:00"]),
+    "at first null": ({"schema_overrides": {"d": pl.Date}}, ["", "2024-01-06", "08-01-2024"]),
+}
+
+
+@pytest.mark.parametrize("name", DATES)
+@pytest.mark.parametrize(
+    "query", [lambda rows: rows.filter(pl.col("v") >= 0), lambda rows: rows.select(pl.all().max())]
+)
+def test_the_way_dates_are_written_holds_for_all_of_a_file(tmp_path, name, query, computed):
+    path = tmp_path / "log.csv"
+    path.write_text("d,v\n")
+    options, dates = DATES[name]
+    for date in [dates[0], dates[0], *dates[1:]]:
+        with open(path, "a") as file:
+            file.write(f"{date},1\n")
+        checked(lambda: query(pl.scan_csv(path, **options)))
+    with nectar.reuse(off=True), pytest.raises(pl.exceptions.PolarsError):
+        query(pl.scan_csv(path, **options)).collect()
+    assert computed() == []
+
+
+def test_dates_among_the_lines_of_json(tmp_path):
+    path = tmp_path / "log.ndjson"
+    for date in ("2024-01-05", "2024-01-05", "2024-01-06", "08-01-2024"):
+        with open(path, "a") as file:
+            file.write(f'{{"d": "{date}", "v": 1}}\n')
+        checked(lambda: pl.scan_ndjson(path, schema_overrides={"d": pl.Date}).filter(pl.col("v") >= 0))
+
+
 def compressed(text):
     """A text, compressed so that the last byte looks like the end of a line: it belongs to the checksum."""
     endings = (f"{text}{'a' * odd}{'z' * many},1,1.0,\n".encode() for odd in (0, 1) for many in range(200))

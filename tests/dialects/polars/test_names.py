@@ -393,6 +393,30 @@ def run(folder, code):
     return done.stdout
 
 
+AGAIN = """
+import polars as pl, nectar
+nectar.enable(reserve=0)
+print(nectar.scan("team/pages").collect()["len"].sum(), nectar.scan("team/pages").collect()["len"].sum())
+nectar.save(nectar.scan("team/pages"), "team/other")
+print(nectar.open("team/other").key == nectar.open("team/pages").key)
+"""
+LET_GO = """
+import nectar
+nectar.enable(reserve=0)
+collector = nectar.session.current().catalog.collector
+collector.evict(collector.plan(everything=True))
+print(len(list(nectar.session.current().catalog.index.entries())))
+"""
+
+
+def test_a_scan_of_a_deleted_result_makes_it_again_and_is_no_way_to_make_it(tmp_path, log):
+    (tmp_path / "helper_of_a_test.py").write_text("def clean(page):\n    return page.upper()\n", encoding="utf-8")
+    run(tmp_path, FIRST)
+    for _ in range(2):  # a second time: the result was not written down as a scan of itself
+        assert run(tmp_path, LET_GO).split() == ["0"]
+        assert run(tmp_path, AGAIN).split() == ["240", "240", "True"]
+
+
 def test_in_fresh_processes(tmp_path, log):
     (tmp_path / "helper_of_a_test.py").write_text("def clean(page):\n    return page.upper()\n", encoding="utf-8")
     assert run(tmp_path, FIRST).split() == ["1"]

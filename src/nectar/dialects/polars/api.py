@@ -1,4 +1,4 @@
-"""What Polars programs can ask of Nectar by name: collect, explain, save, scan; and the same as `lf.nectar`."""
+"""What Polars programs can ask of Nectar by name: collect, explain, save, scan."""
 
 from __future__ import annotations
 
@@ -50,27 +50,7 @@ def scan(name: str) -> pl.LazyFrame:
     return scan_of(reader, schema_in(catalog, key, found.label))
 
 
-@pl.api.register_lazyframe_namespace("nectar")
-class NectarFrame:
-    """`lf.nectar`: what Nectar does with a lazy frame."""
-
-    def __init__(self, lf: pl.LazyFrame) -> None:
-        self._lf = lf
-
-    def collect(self, engine: str | pl.Engine = "auto") -> pl.DataFrame:
-        """The frame, with everything reused that is known."""
-        return collect(self._lf, engine)
-
-    def explain(self) -> QueryExplanation:
-        """What would be reused and what computed, and why."""
-        return explain(self._lf)
-
-    def save(self, name: str, note: str = "", engine: str | pl.Engine = "auto") -> Dataset:
-        """The result is kept, and the name points to it from now on."""
-        return save(self._lf, name, note, engine)
-
-
-# The hook: whoever enables Nectar for Polars gets the namespace with it.
+# The hook
 
 
 def install() -> None:

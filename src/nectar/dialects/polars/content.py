@@ -23,11 +23,13 @@ from nectar.keys.values.polars_plans import (
     Callback,
     is_python,
     looks_pickled,
+    said_and_pickle,
     unknown_kinds,
     unpickled,
 )
 
 _encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder().decode
 _DEEPEST: Final = 500
 _KEYS: Final = 4  # of the way to a piece, so many of the last keys tell what it is
 _ONLY_READ: Final = frozenset({"clock", "file", "network", "random"})  # refusals of what a copy does as well
@@ -99,11 +101,11 @@ class _Reader:
             return {name: self._entry(str(name), inner, keys) for name, inner in value.items()}
         if isinstance(value, list):
             if is_python(keys) and value and all(type(each) is int for each in value):
-                return self._function(bytes(value))
+                return self._function(bytes(value), keys)
             return [self._rewritten(inner, keys) for inner in value]
         if isinstance(value, bytes):
             if is_python(keys):
-                return self._function(value)
+                return self._function(value, keys)
             # Numbers, texts and columns that people give may look like anything, and are never unpickled.
             if looks_pickled(value) and not _PLAIN_BYTES & set(keys):
                 self.refusals.append(f"it holds a Python object under {'.'.join(keys[-3:])}, which is not known")
@@ -123,11 +125,12 @@ class _Reader:
     def _is_plain_rank(self, keys: tuple[str, ...]) -> bool:
         return keys[-1:] == ("Rank",) and b"Random" not in _encode(self.step.body)
 
-    def _function(self, pickled: bytes) -> Any:
+    def _function(self, pickled: bytes, keys: tuple[str, ...]) -> Any:
         from nectar.keys.outcome import outcome_of  # takes long to load, and most plans hold no function
 
         self.live = True
         try:
+            said, _ = said_and_pickle(pickled, "a Polars plan")
             function = unpickled(pickled, "a Polars plan")
             outcome = outcome_of(Callback(function))
         except NectarError as error:
@@ -143,4 +146,8 @@ class _Reader:
         self.refusals += [str(refusal) for refusal in outcome.refusals]
         self.acts |= any(refusal.kind not in _ONLY_READ for refusal in outcome.refusals)
         self.functions.append(outcome.digest)
-        return {"python": len(self.functions)}
+        number = len(self.functions)
+        rest = self._rewritten(_decode(said), keys) if said else None
+        if len(self.functions) > number:
+            self.refusals.append("the type that its Python function returns is computed by another one")
+        return {"python": number, "said": rest}

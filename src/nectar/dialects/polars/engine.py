@@ -344,12 +344,17 @@ def tell_hits(session: Session, report: RunReport, query: Query, seconds: float)
 
 
 def _in_thread(work: Any, callback: Any) -> None:
+    """The work is done by a thread of its own; what it gives or raises, whatever that is, goes to the callback."""
+
     def run() -> None:
         try:
             found = work()
-        except Exception as error:
+        except BaseException as error:  # whoever awaits the result would wait for ever
             found = error
-        callback(found)
+        try:
+            callback(found)
+        except Exception:  # Polars does not expect SystemExit and its like
+            callback(RuntimeError(f"a query raised {type(found).__name__}: {found}"))
 
     threading.Thread(target=run, name="nectar-collect", daemon=True).start()
 

@@ -33,6 +33,8 @@ def claimed(query: Query) -> bool:
     settings = query.session.settings
     if query.root.refusal or settings.refresh or settings.read_only or not query.keyed.sources:
         return False
+    if query.keyed.is_result(root):  # whoever makes it again reserves it, and would wait for us
+        return False
     try:
         taken = query.session.reservations.take_or_wait(query.root.key)
     except EnvironmentFailure as failure:
@@ -70,7 +72,7 @@ def keep(query: Query, number: int, frame: pl.DataFrame, seconds: float, part: P
     """Keeps a result, if it is worth it and its inputs are still what they were; all of that in the background."""
     node = query.keyed.program.nodes[number]
     part = part or Part(node.text)
-    if node.refusal:
+    if node.refusal or query.keyed.is_result(number):
         return
     size = int(frame.estimated_size())
     part.keeping, part.size = "being kept", size

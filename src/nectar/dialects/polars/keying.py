@@ -47,6 +47,10 @@ class Keyed:
         """All steps that are the same computation as a node."""
         return [step for step, each in enumerate(self.node_of) if each == node]
 
+    def is_result(self, node: int) -> bool:
+        """Whether a node is the result of another program: that program makes it, and whoever reads it does not."""
+        return reader_of(self.plan.steps[self.step_of[node]]) is not None
+
     @property
     def reads_memory(self) -> bool:
         """Whether a frame in memory is among the sources."""

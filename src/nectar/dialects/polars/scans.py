@@ -28,7 +28,8 @@ _OPTIONS_WITHOUT_EFFECT: Final = frozenset(
     {"low_memory", "parallel", "use_statistics", "chunk_size", "n_threads", "rechunk", "path"}
 )
 _COLUMNAR: Final = frozenset({"Parquet", "Ipc"})
-_KNOWN_FORMATS: Final = _COLUMNAR | {"Csv", "NDJson"}
+_OF_LINES: Final = frozenset({"Csv", "NDJson"})
+_KNOWN_FORMATS: Final = _COLUMNAR | _OF_LINES
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,10 +187,10 @@ def lines_of(plan: Plan, number: int) -> Lines | None:
         return None  # a frame in memory, or the result of another program
     (kind, options), *_ = step.body["scan_type"].items()
     inner = (options or {}).get("options") or {}
+    if kind not in _OF_LINES or any(dtype.is_temporal() for dtype in plan.schema(number).values()):
+        return None  # how dates and times are written is found out from the first of each file, and holds for all of it
     if kind == "NDJson":
         return None if inner.get("ignore_errors") else Lines(header=False, comment=b"", quoted=False)
-    if kind != "Csv":
-        return None
     parsing = inner.get("parse_options") or {}
     if parsing.get("eol_char") != ord("\n") or parsing.get("quote_char") not in (None, ord('"')):
         return None

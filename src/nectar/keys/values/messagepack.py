@@ -90,6 +90,15 @@ def pieces(data: bytes) -> Iterator[Piece]:
         raise ValueError("there are bytes after the MessagePack value")
 
 
+def end_of_value(data: bytes, begin: int) -> int:
+    """Where the MessagePack value ends that begins here, whatever follows it."""
+    left, position = 1, begin
+    while left:
+        kind, _, position, count = _read(data, position)
+        left += (2 * count if kind == "map" else count) - 1
+    return position
+
+
 def _count_off(levels: list[_Level]) -> bool:
     """Takes one piece off the innermost level; tells whether it is a key."""
     if not levels:

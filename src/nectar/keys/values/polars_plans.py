@@ -26,13 +26,14 @@ from polars.functions import lazy as polars_lazy
 from nectar.errors import UnencodableError
 from nectar.keys.expansion import Expansion, WalkContext
 from nectar.keys.values.bulk import Parts
-from nectar.keys.values.messagepack import Piece, pieces
+from nectar.keys.values.messagepack import Piece, end_of_value, pieces
 from nectar.keys.values.place import HERE
 from nectar.keys.values.polars_columns import add_frame
 from nectar.model.refusal import Refusal
 
 HEADER: Final = 79  # bytes before a serialised plan: a word, the version, the hash of the format
 _MARK: Final = b"PLPYFN"
+_PICKLED_BY: Final = 3  # bytes before a pickle: by which pickler, and the version of Python
 # Folders in which Polars lay where plans were written that are read here: code of its own carries its file's name.
 elsewhere: Final[set[str]] = set()
 
@@ -321,6 +322,9 @@ class _Reader:
             self._parts.text("counter")
         elif is_python(keys):
             self._holds_parts = True
+            said, _ = said_and_pickle(value, self._what)
+            if said:
+                self.read(said)
             add_callable(self._parts, unpickled(value, self._what), set())
         elif keys[-2:] == ("Cache", "id"):
             self._parts.number(self._caches.setdefault(value, len(self._caches)))
@@ -354,7 +358,9 @@ def is_python(keys: tuple[str, ...]) -> bool:
 
 def looks_pickled(value: object) -> bool:
     """Whether bytes begin like a function that Polars has pickled."""
-    return isinstance(value, bytes) and (value.startswith(_MARK) or (value[0] in (0, 1) and value[3:4] == b"\x80"))
+    return isinstance(value, bytes) and (
+        value.startswith(_MARK) or (value[:1] in (b"\0", b"\1") and value[_PICKLED_BY:][:1] == b"\x80")
+    )
 
 
 def _add_data(parts: Parts, value: Any) -> None:
@@ -372,12 +378,24 @@ def _add_data(parts: Parts, value: Any) -> None:
     parts.raw(value)
 
 
+def said_and_pickle(value: Any, what: str) -> tuple[bytes, bytes]:
+    """What Polars says of a Python function (MessagePack; empty where it says nothing), and the pickle after it.
+
+    It says which type the function returns, and how it may be called: that is part of the plan. Which pickler wrote
+    the function is not.
+    """
+    begin = end = 0
+    if value.startswith(_MARK):
+        begin, end = len(_MARK), end_of_value(value, len(_MARK))
+    pickled = bytes(value[end + _PICKLED_BY :])
+    if pickled[:1] != b"\x80":
+        raise UnencodableError(what, HERE, "its Python function is stored in an unknown way")
+    return bytes(value[begin:end]), pickled
+
+
 def unpickled(value: Any, what: str) -> object:
     """The Python callable that Polars pickled: live if pickle refers to it by name, otherwise a copy of it."""
-    start = value.find(b"\x80")
-    if start < 0:
-        raise UnencodableError(what, HERE, "its Python function is stored in an unknown way")
-    return pickle.loads(value[start:])
+    return pickle.loads(said_and_pickle(value, what)[1])
 
 
 def add_callable(parts: Parts, function: Any, above: set[int]) -> None:

@@ -2,8 +2,9 @@
 
 In: anything that is a table. Out: files of at most some hundred megabytes each, in order; and a table again. Law:
 types, rows, nulls, metadata and their order survive; a column that an Arrow file cannot hold is refused by name.
-Written through pyarrow. Through polars if pyarrow is missing or the table has integers of 128 bits, which only
-polars knows. Uncompressed files are mapped and not copied when they are read.
+Written and read through pyarrow; through polars if pyarrow is missing, or where a frame would not come back from
+pyarrow as it was (integers of 128 bits, names that are empty or hold NUL).
+Uncompressed files are mapped and not copied when they are read.
 """
 
 from __future__ import annotations
@@ -319,15 +320,28 @@ def _to_polars(table: Any) -> Any:
 
 
 def _only_polars_can(frame: Any) -> bool:
-    return any(_wide(kind) for kind in frame.schema.values())
+    """Whether a frame would come back otherwise from pyarrow, or abort the process on the way there.
+
+    Polars gives a column without a name one of its own when it takes a table from pyarrow. Raises UserError if nobody
+    can write the frame.
+    """
+    foreign = [_is_foreign(name, kind) or name == "" for name, kind in frame.schema.items()]  # all are looked at
+    return any(foreign)
 
 
-def _wide(kind: Any) -> bool:
-    name = type(kind).__name__ if not isinstance(kind, type) else kind.__name__
-    if name == "Object":
+def _is_foreign(name: str, kind: Any) -> bool:
+    """Whether pyarrow cannot have a column, or a part of one, of this name and type."""
+    type_name = type(kind).__name__ if not isinstance(kind, type) else kind.__name__
+    if type_name == "Object":
         raise UserError("a column of type Object does not fit into an Arrow file: keep the frame as an object")
-    inner = [getattr(kind, "inner", None), *(field.dtype for field in getattr(kind, "fields", ()))]
-    return name in {"Int128", "UInt128"} or any(_wide(each) for each in inner if each is not None)
+    if getattr(kind, "size", None) == 0:
+        raise UserError("arrays of length 0 do not come back from an Arrow file: keep the frame as an object")
+    if "\0" in name or type_name in {"Int128", "UInt128"}:
+        return True
+    inner = getattr(kind, "inner", None)
+    parts = [("", inner)] if inner is not None else [(each.name, each.dtype) for each in getattr(kind, "fields", ())]
+    foreign = [_is_foreign(part, each) for part, each in parts]
+    return any(foreign)
 
 
 def _write_polars(
