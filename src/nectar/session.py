@@ -289,7 +289,10 @@ def _remember(report: RunReport) -> None:
 # processes
 
 
-def _close_all() -> None:
+def _end() -> None:
+    """Everything is written; what the program does after this, in handlers and threads of its own, runs without us."""
+    global _chosen, _disabled
+    _chosen, _disabled = None, True
     for session in list(_sessions):
         session.close()
 
@@ -307,10 +310,10 @@ def _after_fork() -> None:
 
 def _close_with_child(util: Any) -> None:
     """Children of multiprocessing end without `atexit`; they have a list of their own."""
-    util.Finalize(None, _close_all, exitpriority=100)
+    util.Finalize(None, _end, exitpriority=100)
 
 
-atexit.register(_close_all)
+atexit.register(_end)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 if getattr(sys.modules.get("multiprocessing.process"), "parent_process", lambda: None)() is not None:

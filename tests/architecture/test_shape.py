@@ -45,6 +45,17 @@ def test_types_are_decoded_by_decoders_that_are_made_when_the_module_is_loaded(f
     assert not re.search(r"\.decode\([^\n]*\btype=", text), f"src/nectar/{file}: make a msgspec Decoder at its top"
 
 
+# It reads SQL ahead, and does without where no thread can be had.
+MAY_HAVE_EXECUTORS = {"dialects/spark/sql/queries.py"}
+
+
+def test_threads_are_started_where_it_is_known_that_there_may_be_none():
+    """At the end of a process, and where a system allows no more, starting a thread raises."""
+    starts = re.compile(r"\b(Thread\(|Timer\(|to_thread\b|run_in_executor\b|ThreadPoolExecutor\b)")
+    found = {file for file in FILES if starts.search((SOURCE / file).read_text(encoding="utf-8"))}
+    assert found - MAY_HAVE_EXECUTORS == {"threads.py"}, "start threads with nectar.threads"
+
+
 def test_decisions_are_numbered_without_gaps():
     numbers = sorted(int(path.name[:4]) for path in (ROOT / "docs" / "decisions").glob("[0-9]*.md"))
     assert numbers == list(range(1, len(numbers) + 1))

@@ -19,6 +19,7 @@ from nectar.catalog.service import Catalog
 from nectar.catalog.state import Granted, Present
 from nectar.errors import CatalogFailure
 from nectar.model.entry import Entry, Reservation
+from nectar.threads import started
 
 HOLD: Final = 30.0  # seconds a reservation lasts unless it is renewed
 _RENEW: Final = 10.0
@@ -199,8 +200,7 @@ class Reservations:
     def _hold(self, reservation: Reservation) -> None:
         self._held[reservation.token] = (reservation, threading.get_ident())
         if self._thread is None:
-            self._thread = threading.Thread(target=self._renew, name="nectar-reservations", daemon=True)
-            self._thread.start()
+            self._thread = started(self._renew, "nectar-reservations")
 
     def _renew(self) -> None:
         while not self._stop.wait(_RENEW):

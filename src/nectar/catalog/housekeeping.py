@@ -13,6 +13,7 @@ from typing import Final
 
 from nectar.catalog.collect import Collector
 from nectar.clock import Clock
+from nectar.threads import started
 
 _log: Final = logging.getLogger("nectar.catalog")
 EVERY: Final = 60.0  # seconds between looks at the budget
@@ -32,16 +33,15 @@ class Housekeeper:
         self._closed = False
 
     def poke(self) -> bool:
-        """Starts a pass if one is due; whether it did."""
+        """Starts a pass if one is due and a thread can be had; whether it did."""
         now = self._clock.now()
         with self._lock:
             busy = self._thread is not None and self._thread.is_alive()
             if self._closed or busy or now - self._looked < EVERY:
                 return False
             self._looked = now
-            self._thread = threading.Thread(target=self._run, name="nectar-housekeeping", daemon=True)
-            self._thread.start()
-        return True
+            self._thread = started(self._run, "nectar-housekeeping")
+            return self._thread is not None
 
     def _run(self) -> None:
         try:

@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import Final
 
+from nectar.threads import started
+
 _log: Final = logging.getLogger("nectar.catalog")
 MOST_BYTES: Final = 256 << 20  # of results that wait to be written
 PAUSE: Final = 0.02  # seconds that the program has for itself after it brought something
@@ -34,19 +36,20 @@ class Keeper:
         self._closed = False
 
     def submit(self, work: Callable[[], object], size: int = 0) -> None:
-        """Does the work soon; at once, in this thread, if too much waits already or the end has come."""
+        """Does the work soon; at once, in this thread, if too much waits already, or no other can do it any more."""
         with self._changed:
-            if not self._closed and (self._held == 0 or self._held + size <= self._most):
+            if not self._closed and (self._held == 0 or self._held + size <= self._most) and self._has_thread():
                 self._put_off(work, size)
                 return
         _do(work)
 
+    def _has_thread(self) -> bool:
+        self._thread = self._thread or started(self._run, "nectar-keeper")
+        return self._thread is not None
+
     def _put_off(self, work: Callable[[], object], size: int) -> None:
         self._waiting.append((work, size, monotonic() + self._pause))
         self._held += size
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="nectar-keeper", daemon=True)
-            self._thread.start()
         self._changed.notify_all()
 
     def wait(self, timeout: float | None = None) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 
 from nectar.datasets.filesystem import NectarFileSystem
 from nectar.errors import EnvironmentFailure, MissingExtraError, NectarError
+from nectar.threads import started
 
 _log: Final = logging.getLogger("nectar.mount")
 _T = TypeVar("_T")
@@ -51,7 +52,7 @@ def _pass_interrupts_on() -> None:
         signal.sigwait({signal.SIGINT})
         signal.pthread_kill(mounting, signal.SIGTERM)
 
-    threading.Thread(target=wait, name="nectar-mount", daemon=True).start()
+    started(wait, "nectar-mount")
 
 
 class MountedNames:

@@ -17,6 +17,7 @@ from typing import Final
 
 from nectar.model.entry import Entry
 from nectar.store.read import Problem
+from nectar.threads import started
 
 OnDamage = Callable[[Entry, Problem], None]
 
@@ -104,17 +105,17 @@ class Verifier:
         self._closed = False
 
     def submit(self, entry: Entry) -> bool:
-        """The entry will be verified, unless too many wait already; whether it will."""
+        """The entry will be verified, unless too many wait already or no thread can be had; whether it will."""
         with self._changed:
             if entry.location in self._busy:
                 return True
             if self._closed or len(self._waiting) >= self._limit:
                 return False
+            self._thread = self._thread or started(self._run, "nectar-verify")
+            if self._thread is None:
+                return False
             self._busy.add(entry.location)
             self._waiting.append(entry)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="nectar-verify", daemon=True)
-                self._thread.start()
         return True
 
     def drain(self, timeout: float | None = None) -> bool:

@@ -13,7 +13,6 @@ import sys
 import tempfile
 import textwrap
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ import click
 
 from nectar.cli.demos.fingerprints_program import BASELINE, VARIANTS, Variant, source_of
 from nectar.cli.failure import Failure
+from nectar.threads import each
 
 TIME_LIMIT = 60  # seconds for one interpreter; a hundred times what it takes
 SHOWN_DIGITS = 12
@@ -64,14 +64,12 @@ def _run_all(folder: Path) -> list[Outcome]:
     """The outcomes of the baseline and of all variants, in their order."""
     variants = (BASELINE, *VARIANTS)
     targets = [_write(folder, number, variant) for number, variant in enumerate(variants)]
-    with ThreadPoolExecutor(max_workers=max(2, os.cpu_count() or 2)) as pool:
-        runs = list(pool.map(_fingerprint, targets, variants))
-        baseline = runs[0].get("fingerprint")
-        jobs = [
-            pool.submit(_judge, variant, run, baseline, targets[0], target)
-            for variant, run, target in zip(variants, runs, targets, strict=True)
-        ]
-        return [job.result() for job in jobs]
+    at_once = max(2, os.cpu_count() or 2)
+    pairs = list(zip(targets, variants, strict=True))
+    runs = each(lambda pair: _fingerprint(*pair), pairs, at_once, "nectar-demo")
+    baseline = runs[0].get("fingerprint")
+    judged = [(variant, run, baseline, targets[0], target) for (target, variant), run in zip(pairs, runs, strict=True)]
+    return each(lambda one: _judge(*one), judged, at_once, "nectar-demo")
 
 
 def _write(folder: Path, number: int, variant: Variant) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 import weakref
 from collections.abc import Iterable
@@ -26,6 +25,7 @@ from nectar.report.explanation import watchers
 from nectar.report.run import Outcome, Part, RunReport
 from nectar.report.site import call_site
 from nectar.session import Session, current, running
+from nectar.threads import started
 
 _log: Final = logging.getLogger("nectar.polars")
 _AS_GIVEN: Final = "not kept: it ran as it was given, and may have seen other files than its key is made of"
@@ -356,7 +356,8 @@ def _in_thread(work: Any, callback: Any) -> None:
         except Exception:  # Polars does not expect SystemExit and its like
             callback(RuntimeError(f"a query raised {type(found).__name__}: {found}"))
 
-    threading.Thread(target=run, name="nectar-collect", daemon=True).start()
+    if started(run, "nectar-collect") is None:
+        run()
 
 
 def _lasting(result: Any, query: Query | None) -> Any:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from nectar.catalog.flights import leading
@@ -19,6 +20,7 @@ from nectar.errors import EnvironmentFailure
 from nectar.recursion import deeper, room
 from nectar.report.run import Part, RunReport
 from nectar.session import Session, running
+from nectar.threads import future_of
 
 if TYPE_CHECKING:
     from nectar.dialects.python.memo import Memoized
@@ -109,7 +111,9 @@ class Calling:
             return
         flight = invocation.lead()
         if flight is None:
-            await asyncio.to_thread(self._finds, invocation.reserve)
+            reserving = future_of(partial(self._finds, invocation.reserve), "nectar-reserve")
+            if reserving is not None:  # or another process may compute the same: a cost, and no more
+                await asyncio.wrap_future(reserving)
         else:
             with self._session.flights.waiting_for(flight):
                 landed = await asyncio.shield(asyncio.wrap_future(flight.future))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from contextlib import suppress
 from typing import Any, Final
 
@@ -15,6 +14,7 @@ from nectar.arrival import no_longer, when_imported
 from nectar.dialects.spark import functions, interceptor, servers
 from nectar.dialects.spark.connections import connect
 from nectar.keys.purity import tables
+from nectar.threads import started
 
 _log: Final = logging.getLogger("nectar.spark")
 _plain_init: Final = SparkConnectClient.__init__
@@ -64,7 +64,7 @@ def _make_tables() -> None:
             tables.refresh()
 
     if not tables.are_made():
-        threading.Thread(target=make, name="nectar-tables", daemon=True).start()
+        started(make, "nectar-tables")
 
 
 def _clone(self: Any, new_session_id: str | None = None) -> Any:

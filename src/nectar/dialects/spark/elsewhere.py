@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Final
 
 from nectar.catalog.service import Catalog
@@ -18,6 +18,7 @@ from nectar.keys.expansion import joined
 from nectar.keys.scheme import digest_of
 from nectar.session import Session
 from nectar.store.read import Result
+from nectar.threads import each
 
 _AT_ONCE: Final = 4  # questions to a server
 _FIRST_OPTIONS: Final = "spark.sql.legacy.readFileSourceTableCacheIgnoreOptions"
@@ -29,7 +30,7 @@ class Elsewhere:
 
     def __init__(self, connection: Connection, settings: Mapping[str, str], session: Session) -> None:
         self._connection, self._settings, self._session = connection, settings, session
-        self._tables: dict[Name, Future[Table]] = {}
+        self._tables: dict[Name, Table | Exception] = {}
         self.unseen: list[str] = []
 
     def why_unseen(self, source: Source) -> str:
@@ -42,13 +43,17 @@ class Elsewhere:
     def ask_ahead(self, names: Collection[Name]) -> None:
         """Names of its catalog are asked for at the same time, since each takes the server a while."""
         if len(names) > 1:
-            with ThreadPoolExecutor(min(len(names), _AT_ONCE), "nectar-tables") as pool:
-                self._tables |= {name: pool.submit(table_of, self._connection, name) for name in names}
+            asked = each(partial(_table_or_failure, self._connection), list(names), _AT_ONCE, "nectar-tables")
+            self._tables |= dict(zip(names, asked, strict=True))
 
     def table(self, name: Name) -> Table:
         """What a name of its catalog stands for. Raises UserError or EnvironmentFailure if that is not known."""
         asked = self._tables.get(name)
-        return table_of(self._connection, name) if asked is None else asked.result()
+        if asked is None:
+            return table_of(self._connection, name)
+        if isinstance(asked, Exception):
+            raise asked
+        return asked
 
     def why_remembered(self, source: Source) -> str:
         """Why the server may take files that it reads by a name for what they were; empty if it does not."""
@@ -99,3 +104,11 @@ class Elsewhere:
         """Stands for the server since it was started, for who asks, and for the settings of the session."""
         settings = [text for name in sorted(self._settings) for text in (name, self._settings[name])]
         return digest_of(joined("workers", self._connection.endpoint, self._connection.user, *settings))
+
+
+def _table_or_failure(connection: Connection, name: Name) -> Table | Exception:
+    """What a name stands for, or why that is not known: it is raised only if the query needs the name."""
+    try:
+        return table_of(connection, name)
+    except Exception as failure:
+        return failure

@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import grpc
@@ -30,6 +31,7 @@ from nectar.catalog.handover import Handover
 from nectar.dialects.spark.manners import SAIL, Manner
 from nectar.dialects.spark.stored import AS_TOLD, SCHEMA, files_relation, read_relation, write_command
 from nectar.store.read import COLUMNS
+from nectar.threads import started
 
 _NOT_OF_TYPES: Final = frozenset({"nullable", "containsNull", "valueContainsNull", "metadata"})
 _own: Final[ContextVar[bool]] = ContextVar("nectar_own_request", default=False)
@@ -165,14 +167,17 @@ def _has_statistics(path: str) -> bool:
 
 
 def _is_stopped(client: Any, command: Any, folder: str, limits: Limits) -> bool:
-    """A command is carried out, without what a client does for its user; whether it was stopped before its end."""
+    """A command is carried out, without what a client does for its user; whether it was stopped before its end.
+
+    One that nobody can watch is stopped before it begins.
+    """
     request = client._execute_plan_request_with_metadata(str(uuid.uuid4()))
     request.plan.command.CopyFrom(command)
-    call = client._stub.ExecutePlan(request, metadata=client._builder.metadata())
     over, stopped = threading.Event(), threading.Event()
-    watched = (client, request.operation_id, folder, limits, over, stopped)
-    threading.Thread(target=_watch, args=watched, name="nectar-watch", daemon=True).start()
+    if started(partial(_watch, client, request.operation_id, folder, limits, over, stopped), "nectar-watch") is None:
+        return True
     try:
+        call = client._stub.ExecutePlan(request, metadata=client._builder.metadata())
         for _ in call:
             pass
     except grpc.RpcError:

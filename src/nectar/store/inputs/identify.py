@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, Literal, TypeVar
 
 from nectar.clock import Clock
@@ -26,6 +25,7 @@ from nectar.store.inputs.identity import Identity, Reading, Remembered, Remember
 from nectar.store.inputs.local import LocalInputs
 from nectar.store.inputs.mounts import Mounts, SystemMounts
 from nectar.store.inputs.remote import RemoteInputs
+from nectar.threads import each
 
 __all__ = ["Content", "Grown", "Identity", "Inputs", "Remembered", "RememberedHere"]
 
@@ -177,8 +177,8 @@ def _in_threads(function: Callable[[_In], _Out], items: Sequence[_In]) -> list[_
         return [function(item) for item in items]
     share = max(1, min(_SHARE, len(items) // (4 * _THREADS)))
     shares = [items[at : at + share] for at in range(0, len(items), share)]
-    with ThreadPoolExecutor(min(_THREADS, len(shares)), "nectar-inputs") as pool:
-        return [out for done in pool.map(lambda some: [function(item) for item in some], shares) for out in done]
+    done = each(lambda some: [function(item) for item in some], shares, _THREADS, "nectar-inputs")
+    return [out for some in done for out in some]
 
 
 def _or_failure(function: Callable[[], _Out]) -> _Out | InputFailure:

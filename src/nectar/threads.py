@@ -1,0 +1,74 @@
+"""Threads, where they can be had. Law: whatever a thread was wanted for can be done without it, or be left undone.
+
+At the end of a process Python starts no more threads, on some versions not even for threads of the program that go on
+after its main thread; an executor takes no work then. Systems have limits too. So nobody but this module starts a
+thread, and everybody who asks for one says what happens without it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import TypeVar
+
+_In = TypeVar("_In")
+_Out = TypeVar("_Out")
+
+
+def started(work: Callable[[], object], name: str) -> threading.Thread | None:
+    """A new thread that does the work, and that the end of the process does not wait for; None if there can be none."""
+    thread = threading.Thread(target=work, name=name, daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:  # the process ends, or has as many threads as it may have
+        return None
+    return thread
+
+
+def future_of(work: Callable[[], _Out], name: str) -> Future[_Out] | None:
+    """What the work will give or raise, done in a new thread; None if there can be none."""
+    future: Future[_Out] = Future()
+    future.set_running_or_notify_cancel()  # who stops waiting for it does not stop it
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:
+            future.set_exception(error)
+
+    return None if started(run, name) is None else future
+
+
+def each(function: Callable[[_In], _Out], items: Sequence[_In], at_once: int, name: str) -> list[_Out]:
+    """What the function gives for each, in order. This thread does its share, others help if there can be any.
+
+    Raises what the function raises; what has not begun by then is left undone.
+    """
+    done: dict[int, _Out] = {}
+    failures: list[BaseException] = []
+    numbered = enumerate(items)
+    taking = threading.Lock()
+
+    def work() -> None:
+        while not failures:
+            with taking:
+                number, item = next(numbered, (-1, None))
+            if number < 0:
+                return
+            try:
+                done[number] = function(item)  # type: ignore[arg-type]
+            except BaseException as error:
+                failures.append(error)
+
+    others = [started(work, name) for _ in range(min(at_once, len(items)) - 1)]
+    try:
+        work()
+    except BaseException as error:  # an interrupt, between two items
+        failures.append(error)
+    for other in others:
+        if other is not None:
+            other.join()
+    if failures:
+        raise failures[0]
+    return [done[number] for number in range(len(items))]
