@@ -30,7 +30,8 @@ class Expansion(NamedTuple):
     only, never hashed. unordered: the children are a set. by_value: equal content is the same object, so no
     back-reference is made (only for immutable objects without identity). still: a cheap recheck that tells whether
     expanding again would give the same payload, buffers and the very same children; None means: expand again and
-    compare; `always` for immutable objects. hashed: how many bytes were hashed to make the payload.
+    compare; `always` for immutable objects. hashed: how many bytes were hashed to make the payload. attributes:
+    whether those of the object are among the children already.
     """
 
     tag: str
@@ -42,6 +43,7 @@ class Expansion(NamedTuple):
     by_value: bool = False
     still: Callable[[], bool] | None = None
     hashed: int = 0
+    attributes: bool = False
 
 
 class WalkContext(Protocol):

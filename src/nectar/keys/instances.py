@@ -122,7 +122,7 @@ def make_expander(expander_for: Callable[[type], Expander | None]) -> Expander:
 
 def _extend(value: object, cls: type, layout: Layout, held: Expansion, walk: WalkContext) -> Expansion:
     """What the built-in base holds, and beside it the class, the attributes and the slots."""
-    attributes = _attributes(value)
+    attributes = {} if held.attributes else _attributes(value)
     names = list(attributes) if "order" in walk.observed else sorted(attributes)
     slots = [(name, slot.__get__(value, cls)) for name, slot in layout.slots if _is_set(slot, value, cls)]
     children = [cls, *held.children, *(attributes[name] for name in names), *(content for _, content in slots)]

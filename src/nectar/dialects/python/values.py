@@ -18,8 +18,11 @@ import types
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
-from nectar.errors import StoreFailure, UserError
+from nectar.dialects.python.pickling import is_doubtful
+from nectar.errors import StoreFailure, UnencodableError, UserError
 from nectar.keys.origin import origin_of_class, origin_of_function
+from nectar.keys.scheme import new_hasher
+from nectar.keys.values.bulk import added_attributes
 from nectar.keys.walk import Walk
 from nectar.model.origin import APPLICATION
 from nectar.store.estimate import estimate
@@ -52,10 +55,37 @@ class Snapshot(NamedTuple):
 
 def snapshot(value: Any, walk: Walk) -> Snapshot:
     """The result of a call as it is now. Raises UserError if it cannot be kept."""
-    if _is_frame(value) or _is_table(value):
-        return Snapshot(_copied(value), table=True)
-    reduce = functools.partial(_reduce, walk)
-    return Snapshot(objects.dump(value, reduce).copied(), table=False)
+    if (_is_frame(value) or _is_table(value)) and not added_attributes(value):
+        copy = _copied(value)
+        if copy is not None:
+            return Snapshot(copy, table=True)
+    doubted: dict[type, None] = {}
+    taken = Snapshot(objects.dump(value, functools.partial(_reduce, walk, doubted)).copied(), table=False)
+    if doubted:
+        _refuse_unless_same(value, taken.restored(walk), walk, next(iter(doubted)))
+    return taken
+
+
+def _refuse_unless_same(value: Any, copy: Any, walk: Walk, cls: type) -> None:
+    """Raises UserError if a copy made from a pickle is not what was pickled, as far as can be told."""
+    try:
+        same = _digest(value, walk) == _digest(copy, walk)
+    except UnencodableError as error:
+        raise UserError(
+            f"nobody can tell whether {cls.__qualname__}, which is pickled in a way of its own, comes back as it is: "
+            f"{error}"
+        ) from error
+    if not same:
+        raise UserError(
+            f"pickle does not give back {cls.__qualname__} as it is: see its __getstate__, __reduce__, __setstate__ "
+            "and __new__, or return something else"
+        )
+
+
+def _digest(value: Any, walk: Walk) -> bytes:
+    inner = walk.continued(new_hasher(), frozenset())
+    inner.visit(value, "result")
+    return inner.finish()
 
 
 def restored(result: Result, walk: Walk | None) -> Any:
@@ -79,32 +109,82 @@ def _is_table(value: Any) -> bool:
 
 
 def _copied(table: Any) -> Any:
-    """The same frame or table with memory of its own: columns may share theirs with an array that somebody changes."""
+    """The same frame or table with memory of its own: columns may share theirs with an array that somebody changes.
+
+    None if an Arrow file does not hold all of it: a column of Python objects, a type that an application has made.
+    """
     memory = io.BytesIO()
     try:
         if _is_frame(table):
             table.write_ipc_stream(memory)
             memory.seek(0)
-            return sys.modules["polars"].read_ipc_stream(memory)
+            copy = sys.modules["polars"].read_ipc_stream(memory)
+            return copy if copy.schema == table.schema else None
         ipc: Any = sys.modules["pyarrow"].ipc
         with ipc.new_stream(memory, table.schema) as writer:
             writer.write_table(table)
-        return ipc.open_stream(memory.getvalue()).read_all()
-    except Exception as error:  # a column of Python objects, a type that Arrow files do not know
+        copy = ipc.open_stream(memory.getvalue()).read_all()
+        return copy if copy.schema.equals(table.schema, check_metadata=True) and not _is_extended(copy) else None
+    except Exception as error:
         raise UserError(f"the table cannot be kept: {type(error).__name__}: {error}") from error
+
+
+def _is_extended(table: Any) -> bool:
+    """Whether a table of Arrow has types that a process knows only once they have been registered with it."""
+    kind: Any = sys.modules["pyarrow"].ExtensionType
+    return any(isinstance(field.type, kind) for field in table.schema)
+
+
+# what pickle does not do, or not exactly
+
+
+def _reduce(walk: Walk, doubted: dict[type, None], value: Any) -> Any:
+    """What is pickled in the place of a value, as `__reduce__` gives it; classes that are doubted are noted."""
+    kind = type(value)
+    if isinstance(value, type) or kind is types.FunctionType:
+        return _reduce_definition(walk, value)
+    if kind is types.MappingProxyType:
+        return read_only_mapping, (dict(value),)
+    if is_doubtful(value):
+        doubted[kind] = None
+    polars = sys.modules.get("polars")
+    if polars is not None and kind in (polars.DataFrame, polars.Series):
+        return _reduce_columns(polars, value)
+    return _reduce_identity(walk, value)
+
+
+def _reduce_columns(polars: Any, value: Any) -> Any:
+    """Python objects in a column are pickled one by one, which Polars does not do."""
+    columns = [value] if isinstance(value, polars.Series) else value.get_columns()
+    if not any(column.dtype == polars.Object for column in columns):
+        return NotImplemented
+    taken = [column if column.dtype != polars.Object else (column.name, column.to_list()) for column in columns]
+    return (column_of_objects, taken[0]) if isinstance(value, polars.Series) else (frame_of_columns, (taken,))
+
+
+def read_only_mapping(mapping: dict[Any, Any]) -> types.MappingProxyType[Any, Any]:
+    """A mapping that cannot be changed."""
+    return types.MappingProxyType(mapping)
+
+
+def column_of_objects(name: str, values: list[object]) -> Any:
+    """A column of Python objects."""
+    polars: Any = importlib.import_module("polars")
+    return polars.Series(name, values, dtype=polars.Object)
+
+
+def frame_of_columns(columns: list[Any]) -> Any:
+    """A frame of these columns, of which some are names with Python objects."""
+    polars: Any = importlib.import_module("polars")
+    return polars.DataFrame([column_of_objects(*each) if isinstance(each, tuple) else each for each in columns])
 
 
 # classes and functions of the application
 
 
-def _reduce(walk: Walk, value: Any) -> Any:
-    if isinstance(value, type):
-        ours = origin_of_class(value) is APPLICATION
-    elif isinstance(value, types.FunctionType):
-        ours = origin_of_function(value) is APPLICATION
-    else:
-        return _reduce_identity(walk, value)
-    if not ours:
+def _reduce_definition(walk: Walk, value: Any) -> Any:
+    origin = origin_of_class(value) if isinstance(value, type) else origin_of_function(value)
+    if origin is not APPLICATION:
         return NotImplemented
     number = walk.number_of(value)
     if number is None:

@@ -45,6 +45,15 @@ def _by_value(value: object) -> object:
     return _NAN if type(value) is float and value != value and _BITS(value) == _BITS(_NAN) else value
 
 
+OWN_ATTRIBUTES: Final[dict[type, frozenset[str]]] = {}  # which a library keeps in objects that anybody can add some to
+
+
+def added_attributes(value: object) -> list[str]:
+    """Names of attributes that others have put onto an object of a library, or that a subclass has."""
+    own = next((own for base in type(value).__mro__ if (own := OWN_ATTRIBUTES.get(base)) is not None), None)
+    return [] if own is None or vars(value).keys() <= own else sorted(vars(value).keys() - own)
+
+
 class Parts:
     """Collects what one library value is made of: bytes for the payload, and objects for the walk to visit.
 
@@ -52,13 +61,14 @@ class Parts:
     the same children.
     """
 
-    __slots__ = ("_children", "_hashed", "_labels", "_payload")
+    __slots__ = ("_attributes", "_children", "_hashed", "_labels", "_payload")
 
     def __init__(self, *children: object) -> None:
         self._payload: list[bytes] = []
         self._children: list[object] = list(children)
         self._labels: list[str] = ["type"] * len(children)
         self._hashed = 0
+        self._attributes = False
 
     def text(self, *texts: str) -> None:
         """Adds names, kinds, formats."""
@@ -103,6 +113,15 @@ class Parts:
         self._children.extend(map(_by_value, values))
         self._labels.extend([label] * len(values))  # one text for all: there may be millions
 
+    def attributes(self, value: object) -> None:
+        """Adds what others have put onto an object, beside the attributes that its library keeps; to be added last."""
+        self._attributes = True
+        for name in added_attributes(value):
+            self.text(name)
+            self.child(vars(value)[name], f".{name}")
+
     def expansion(self, tag: str) -> Expansion:
         """Everything added so far, as an expansion whose recheck expands again and compares."""
-        return Expansion(tag, b"".join(self._payload), self._children, self._labels, hashed=self._hashed)
+        return Expansion(
+            tag, b"".join(self._payload), self._children, self._labels, hashed=self._hashed, attributes=self._attributes
+        )

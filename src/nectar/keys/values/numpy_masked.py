@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 from nectar.keys.expansion import Expander, Expansion, WalkContext, always
-from nectar.keys.values.bulk import Parts
+from nectar.keys.values.bulk import OWN_ATTRIBUTES, Parts
 from nectar.keys.values.numpy_values import add_array
 from nectar.keys.values.place import placed
+
+OWN_ATTRIBUTES[np.ma.MaskedArray] = frozenset(vars(np.ma.masked_array([0])))
 
 
 def expand_masked_array(value: np.ma.MaskedArray[Any, Any], walk: WalkContext) -> Expansion:
@@ -21,6 +23,7 @@ def expand_masked_array(value: np.ma.MaskedArray[Any, Any], walk: WalkContext) -
     add_array(parts, np.ma.getdata(value).view(np.ndarray), "data")
     add_array(parts, np.asarray(value.mask), "mask")
     add_array(parts, np.asarray(value.fill_value), "fill_value")
+    parts.attributes(value)
     return parts.expansion("masked array")
 
 

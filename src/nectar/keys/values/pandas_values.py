@@ -16,7 +16,7 @@ from pandas.tseries import offsets
 
 from nectar.errors import UnencodableError
 from nectar.keys.expansion import Expander, Expansion, WalkContext, always
-from nectar.keys.values.bulk import Parts
+from nectar.keys.values.bulk import OWN_ATTRIBUTES, Parts
 from nectar.keys.values.numpy_values import add_array, add_dtype
 from nectar.keys.values.place import HERE, placed
 
@@ -176,6 +176,11 @@ _INDEXES: Final = frozenset(
 )  # fmt: skip
 
 
+# What pandas itself keeps in frames and series. Unpickled ones have attributes of their class too.
+_OWN: Final = frozenset({"_mgr", "_attrs", "_flags", "_name", "_cache", "_item_cache", "_cacher", "_is_copy", "_typ"})
+OWN_ATTRIBUTES.update({kind: _OWN | kind._internal_names_set for kind in (pd.DataFrame, pd.Series)})
+
+
 def expand_frame(value: pd.DataFrame, walk: WalkContext) -> Expansion:
     """A frame: column labels, index, columns, attrs, flags."""
     parts = Parts(type(value))
@@ -184,6 +189,7 @@ def expand_frame(value: pd.DataFrame, walk: WalkContext) -> Expansion:
     for position in range(value.shape[1]):
         add_values(parts, value.iloc[:, position].array, f"column {position}")
     _add_notes(parts, value)
+    parts.attributes(value)
     return parts.expansion("pandas frame")
 
 
@@ -194,6 +200,7 @@ def expand_series(value: pd.Series[Any], walk: WalkContext) -> Expansion:
     add_index(parts, value.index, "index")
     add_values(parts, value.array, "values")
     _add_notes(parts, value)
+    parts.attributes(value)
     return parts.expansion("pandas series")
 
 

@@ -10,10 +10,12 @@ from polars.expr import whenthen
 
 from nectar.errors import UnencodableError
 from nectar.keys.expansion import Expander, Expansion, WalkContext, always
-from nectar.keys.values.bulk import Parts
+from nectar.keys.values.bulk import OWN_ATTRIBUTES, Parts
 from nectar.keys.values.place import HERE, placed
 from nectar.keys.values.polars_columns import add_frame, add_series, add_type
 from nectar.keys.values.polars_plans import Callback, add_expression, add_plan, expand_callback
+
+OWN_ATTRIBUTES.update({pl.DataFrame: frozenset({"_df"}), pl.Series: frozenset({"_s"})})
 
 
 def expand_frame(value: pl.DataFrame, walk: WalkContext) -> Expansion:
@@ -22,6 +24,7 @@ def expand_frame(value: pl.DataFrame, walk: WalkContext) -> Expansion:
     add_frame(parts, value)
     if "chunks" in walk.observed:
         parts.number(*(count for column in value.get_columns() for count in column.chunk_lengths()))
+    parts.attributes(value)
     return parts.expansion("polars frame")
 
 
@@ -31,6 +34,7 @@ def expand_series(value: pl.Series, walk: WalkContext) -> Expansion:
     add_series(parts, value)
     if "chunks" in walk.observed:
         parts.number(*value.chunk_lengths())
+    parts.attributes(value)
     return parts.expansion("polars series")
 
 
