@@ -203,7 +203,7 @@ def views():
 
 
 def masked():
-    return np.ma.masked_array([1.0, 2.0], [False, True], fill_value=7)
+    return np.ma.masked_array([1.0, 2.0], [False, True], fill_value=7), np.ma.masked_array([1, 2])
 
 
 def masked_for_good():
@@ -292,7 +292,13 @@ def own_attributes(value):
 
 def parts_of(value):
     if isinstance(value, np.ma.MaskedArray):
-        return [*parts_of(np.asarray(value.data)), value.mask.tolist(), value.fill_value, value.hardmask]
+        return [
+            *parts_of(np.asarray(value.data)),
+            np.asarray(value.mask).tolist(),
+            value.mask is np.ma.nomask,
+            value.fill_value.item(),
+            value.hardmask,
+        ]
     if isinstance(value, np.ndarray):
         order = value.flags.c_contiguous, value.flags.f_contiguous
         return [str(value.dtype), str(value.shape), order, value.flags.writeable, value.tolist()]

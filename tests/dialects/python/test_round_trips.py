@@ -9,7 +9,6 @@ TEXT = (pathlib.Path(__file__).parent / "round_trips.py").read_text(encoding="ut
 NOT_KEPT = {
     "generator": "nothing but itself",
     "memory": "cannot be kept",
-    "masked_for_good": "does not give back MaskedArray",
     "tagged": "does not give back Tagged",
     "forgetful": "does not give back Forgetful",
     "degrees": "does not give back Degrees",

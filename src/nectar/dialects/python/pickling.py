@@ -29,10 +29,7 @@ _known: dict[int, tuple[type, bool]] = {}
 
 def is_doubtful(value: object) -> bool:
     """Whether an object may come back from a pickle as another one."""
-    # NumPy forgets that a mask is hard; what others have put onto objects of a library is forgotten by most.
-    return (
-        not _pickles_exactly(type(value)) or getattr(value, "hardmask", False) is True or bool(added_attributes(value))
-    )
+    return not _pickles_exactly(type(value)) or bool(added_attributes(value))
 
 
 def _pickles_exactly(cls: type) -> bool:

@@ -150,6 +150,10 @@ def _reduce(walk: Walk, doubted: dict[type, None], value: Any) -> Any:
     polars = sys.modules.get("polars")
     if polars is not None and kind in (polars.DataFrame, polars.Series):
         return _reduce_columns(polars, value)
+    masked = sys.modules.get("numpy.ma")
+    if masked is not None and kind is masked.MaskedArray:
+        mask = None if value.mask is masked.nomask else masked.getmaskarray(value)
+        return masked_array, (masked.getdata(value), mask, value._fill_value, value.hardmask)
     return _reduce_identity(walk, value)
 
 
@@ -165,6 +169,14 @@ def _reduce_columns(polars: Any, value: Any) -> Any:
 def read_only_mapping(mapping: dict[Any, Any]) -> types.MappingProxyType[Any, Any]:
     """A mapping that cannot be changed."""
     return types.MappingProxyType(mapping)
+
+
+def masked_array(data: Any, mask: Any, fill_value: Any, hard: bool) -> Any:
+    """A masked array; NumPy's own pickle forgets that there is no mask, or that it is hard."""
+    numpy: Any = importlib.import_module("numpy.ma")
+    made = numpy.MaskedArray(data, numpy.nomask if mask is None else mask, hard_mask=hard)
+    made._fill_value = fill_value
+    return made
 
 
 def column_of_objects(name: str, values: list[object]) -> Any:
