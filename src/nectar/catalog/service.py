@@ -23,6 +23,7 @@ from nectar.catalog.handover import Handover
 from nectar.catalog.holding import holding
 from nectar.catalog.housekeeping import Housekeeper
 from nectar.catalog.index.base import Index
+from nectar.catalog.observed import Observed
 from nectar.catalog.state import Accept, Granted, Lapsed, Present, Taken
 from nectar.clock import Clock
 from nectar.errors import CatalogFailure, EnvironmentFailure, UserError
@@ -107,6 +108,7 @@ class Catalog:
         self.holder = f"{socket.gethostname()}:{os.getpid()}"
         self.person = f"{_user()}@{socket.gethostname()}"
         self.read_only = read_only
+        self.observed = Observed(index, read_only)
         self.housekeeper: Housekeeper | None = None  # who opens the catalog decides whether it has one
         self.settings: Settings | None = None  # with which it was opened, for those who open it elsewhere
         self._inline = inline

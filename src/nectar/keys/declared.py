@@ -97,6 +97,11 @@ def is_pure(function: object) -> bool:
     return id(target) in _pure or _carried(target) is not None
 
 
+def pure_code() -> frozenset[types.CodeType]:
+    """The code of all functions that somebody vouches for."""
+    return frozenset(each.__code__ for each in list(_pure.values()) if type(each) is types.FunctionType)
+
+
 def dependencies_of(function: object) -> tuple[object, ...]:
     """The declared dependencies of a function."""
     target = _target(function)

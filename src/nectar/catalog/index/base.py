@@ -65,6 +65,12 @@ class Index(Protocol):
     def remember_lengths(self, lengths: Sequence[Length], most: int, now: float) -> None:
         """Keeps how long inputs are now, and of each place the latest so many."""
 
+    def observed(self, programs: Sequence[bytes]) -> dict[bytes, str]:
+        """What was observed of those programs of which something was."""
+
+    def add_observed(self, program: bytes, told: str, now: float) -> None:
+        """Remembers what a program was seen to do; the latest counts."""
+
     def touch(self, uses: Mapping[bytes, tuple[int, float]]) -> None:
         """Adds uses (number, time of the last) to entries."""
 

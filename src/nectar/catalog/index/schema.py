@@ -83,5 +83,6 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
             place BLOB NOT NULL, size INTEGER NOT NULL, stamp BLOB NOT NULL, quiet INTEGER NOT NULL, digest BLOB,
             seen REAL NOT NULL, PRIMARY KEY (place, stamp))""",
     ),
+    ("CREATE TABLE observed (program BLOB PRIMARY KEY, told TEXT NOT NULL, since REAL NOT NULL)",),
 )
 VERSION: Final = len(MIGRATIONS)

@@ -18,6 +18,7 @@ from nectar.catalog import state
 from nectar.catalog.index import rows
 from nectar.catalog.index.lengths import put_lengths, select_lengths
 from nectar.catalog.index.names import NameRows
+from nectar.catalog.index.observed import put_observed, select_observed
 from nectar.catalog.index.provenance import ProvenanceRows
 from nectar.catalog.state import Accept, Candidate, Decline, Granted, Lapsed, Present, Taken
 from nectar.model.entry import SUPERSEDED, Content, Entry, Job, Lease, Length, Reservation, Totals, Usage, Version
@@ -379,6 +380,14 @@ class SqliteIndex(NameRows, ProvenanceRows):
     def remember_lengths(self, lengths: Sequence[Length], most: int, now: float) -> None:
         """Keeps how long inputs are now, and of each place the latest so many."""
         self._write("remember lengths", lambda connection: put_lengths(connection, lengths, most, now))
+
+    def observed(self, programs: Sequence[bytes]) -> dict[bytes, str]:
+        """What was observed of those programs of which something was."""
+        return self._read(lambda connection: select_observed(connection, programs))
+
+    def add_observed(self, program: bytes, told: str, now: float) -> None:
+        """Remembers what a program was seen to do; the latest counts."""
+        self._write("add observed", lambda connection: put_observed(connection, program, told, now))
 
     # recipes and jobs
 

@@ -143,6 +143,7 @@ class Calling:
         if not self.is_known:
             self._leading = leading(invocation.keyed.key)
             self._leading.__enter__()
+            invocation.watch()
             self._begun = time.perf_counter()
 
     def _end(self, error: BaseException | None) -> None:
@@ -150,6 +151,8 @@ class Calling:
         seconds = time.perf_counter() - self._begun
         if self._leading is not None:
             self._leading.__exit__()
+        if self._invocation is not None:
+            self._invocation.watched(error)
         invocation, part = self._invocation, self._part
         if invocation is None:
             if part is not None:
@@ -169,6 +172,7 @@ class Calling:
         """The program is nearly as deep as it may get: what it computes here is not kept, and nobody waits for it."""
         if self._invocation is not None:
             with room(needed=True):
+                self._invocation.watched(None)
                 self._invocation.abandon()
             self._invocation = None
 

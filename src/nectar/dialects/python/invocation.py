@@ -19,9 +19,12 @@ from nectar.dialects.python.excuses import unexcused
 from nectar.dialects.python.keying import Keyed, changed_inputs, keyed
 from nectar.dialects.python.provenance import sources_of
 from nectar.dialects.python.values import Snapshot
-from nectar.errors import NectarError, StoreFailure, UncacheableError
+from nectar.dialects.python.watching import ADVICE, remembered_as, told, watch_of
+from nectar.errors import NectarError, StoreFailure, UncacheableError, UserError
 from nectar.keys.call import Call, call_of
 from nectar.model.entry import Entry, Reservation
+from nectar.observation.effects import Observation
+from nectar.observation.watch import Watch
 from nectar.report.run import Part
 from nectar.session import Session
 from nectar.store.read import Result
@@ -53,6 +56,8 @@ class Invocation:
         self.value: Any = None
         self._flight: Flight | None = None
         self._reservation: Reservation | None = None
+        self._watch: Watch | None = None
+        self._blind = False  # nobody could see what the function did
         self._begun = time.perf_counter()
         self.began = session.clock.now()
 
@@ -64,6 +69,8 @@ class Invocation:
         refusals = unexcused(self.call.refusals, self.arguments) if self.call.refusals else ()
         if refusals:
             raise UncacheableError(self.memo.label, refusals)
+        if seen := self.catalog.observed.told_of(remembered_as(self.call)):
+            raise UserError(f"it was seen that it {seen}. {ADVICE}")
         self.keyed = (
             keyed(self.call, self.session.inputs, self.session.clock) if self.call.inputs else _plain(self.call)
         )
@@ -176,6 +183,25 @@ class Invocation:
 
     # keeping
 
+    def watch(self) -> None:
+        """The function is about to run: what it does that its key does not show is seen."""
+        try:
+            self._watch = watch_of(self.call, self.memo.function, self.arguments, self.memo.is_async)
+            if self._watch is not None:
+                self._watch.begin()
+        except Exception as failure:
+            _log.info("%s cannot be watched: %r", self.memo.label, failure)
+            self._blind = True
+
+    def watched(self, error: BaseException | None) -> None:
+        """The function has run, if it did."""
+        try:
+            if self._watch is not None:
+                self._watch.end(error)
+        except Exception as failure:
+            _log.info("%s could not be watched: %r", self.memo.label, failure)
+            self._blind = True
+
     def computed(self, value: Any, seconds: float) -> None:
         """The function gave a value: it is kept if nothing speaks against it."""
         part = self.part
@@ -198,6 +224,10 @@ class Invocation:
         """The result as it is to be kept, or why it is not."""
         if self.catalog.read_only:
             return "not kept: the store may only be read", None
+        if self._blind:
+            return "not kept: it could not be watched while it ran", None
+        if self._watch is not None and (observations := self._watch.observations()):
+            return self._refuse(observations), None
         again = self._describe()
         if again.digest != self.call.digest:
             return "not kept: its arguments, or what it captured, were changed while it ran", None
@@ -206,6 +236,17 @@ class Invocation:
         copy = values.snapshot(value, self.call.walk)
         why_not = self.catalog.worth_keeping(seconds, copy.size)
         return (why_not, None) if why_not else ("", copy)
+
+    def _refuse(self, observations: list[Observation]) -> str:
+        """Why the result is not kept; what is certain is said, and remembered."""
+        text, certain = told(observations)
+        if not certain:
+            return f"not kept: while it ran, something happened that may have been its doing: it {text}"
+        self.catalog.observed.add(remembered_as(self.call), text, self.session.clock.now())
+        self.memo.warn(f"it {text}. {ADVICE}")
+        catalog, program = self.catalog, self.call.program
+        self.session.keeper.submit(lambda: catalog.discard(catalog.inquire([program])[program]))
+        return f"not kept: it {text}"
 
     def _submit(self, copy: Snapshot, seconds: float) -> None:
         about = call_text(self.memo.label, self.arguments)

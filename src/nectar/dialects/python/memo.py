@@ -143,7 +143,7 @@ class Memoized(Generic[_P, _R]):
             text = str(error)
             part.explain = lambda: text
             if not isinstance(error.__cause__, RecursionError):  # which may be that of the caller, as deep as it is
-                self._warn(text)
+                self.warn(text)
         except RecursionError:
             part.explain = lambda: "it was called too deep in a recursion"
         except Exception as error:  # a mistake in Nectar must not stop the program
@@ -244,7 +244,8 @@ class Memoized(Generic[_P, _R]):
         except NectarError as error:
             _log.info("no trace of %s is kept: %s", self.label, error)
 
-    def _warn(self, text: str) -> None:
+    def warn(self, text: str) -> None:
+        """Says once, where the function is called, why it is computed each time."""
         if text in self._warned:
             return
         first = not self._warned

@@ -1,0 +1,58 @@
+"""Watching a call of a memoised function while it is computed, and what follows from what was seen.
+
+Law: what a call did that its key does not show means that it is not kept. If it is certain that it was this call, the
+function is remembered, so that no process tries again; the program goes on with the value that was computed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from types import FunctionType
+from typing import Final
+
+from nectar.dialects.python.declared_inputs import File, Folder, Fresh
+from nectar.keys import declared
+from nectar.keys.call import Call
+from nectar.keys.expansion import joined
+from nectar.keys.scheme import digest_of
+from nectar.observation.effects import Allowed, Observation
+from nectar.observation.texts import texts_in, texts_of
+from nectar.observation.watch import Watch
+
+_SHOWN: Final = 3  # observations that are told
+ADVICE: Final = (
+    "Hand it files as nectar.File, or say with nectar.depends_on or nectar.pure that its result depends on nothing else"
+)
+
+
+def watch_of(call: Call, function: object, arguments: Mapping[str, object], cooperative: bool) -> Watch | None:
+    """What watches the computation of a call; None for a function that somebody vouches for."""
+    if declared.is_pure(function):
+        return None
+    reached = [each.function for each in list(call.walk.examined.values())]
+    functions = [each for each in reached if type(each) is FunctionType]
+    texts = [*texts_in(arguments.values()), *texts_of(functions)]
+    vouched = any(map(declared.is_pure, functions))
+    return Watch(_allowed(call.inputs), texts, cooperative=cooperative, vouched=vouched)
+
+
+def remembered_as(call: Call) -> bytes:
+    """What observations are remembered by: calls that declare inputs are seen to do less."""
+    return digest_of(joined("declared", call.program)) if call.inputs else call.program
+
+
+def told(observations: Sequence[Observation]) -> tuple[str, bool]:
+    """What was seen, in words, and whether it is certain whose doing it was."""
+    certain = [each for each in observations if each.certain]
+    shown = [each.text for each in certain or observations]
+    more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
+    return "; ".join(shown[:_SHOWN]) + more, bool(certain)
+
+
+def _allowed(inputs: Iterable[object]) -> Allowed:
+    files = {value.path for value in inputs if isinstance(value, File)}
+    fresh = [value.source for value in inputs if isinstance(value, Fresh)]
+    files |= {os.path.abspath(os.path.expanduser(source)) for source in fresh if isinstance(source, (str, os.PathLike))}
+    folders = tuple(os.path.join(value.path, "") for value in inputs if isinstance(value, Folder))
+    return Allowed(frozenset(map(str, files)), folders, bool(fresh))

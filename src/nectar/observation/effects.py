@@ -1,0 +1,124 @@
+"""From the events of a computation to what its key does not show.
+
+In: events in the order in which they happened, and what was declared. Out: observations. Files that the computation
+made and removed again are its own; a file that it left behind, or that was there before, is an effect.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from nectar.observation.hook import INPUT, LIST, MAKE, NETWORK, PROCESS, RANDOM, READ, REMOVE, RENAME, WRITE, Event
+
+
+class Observation(NamedTuple):
+    """Something that a computation did and that its key does not show.
+
+    text: for people, such as "reads data.csv (main.py:3)". certain: it was this computation, and nobody else.
+    """
+
+    text: str
+    certain: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """What a computation has declared: files, folders whose files it reads, and whether it asks remote sources."""
+
+    files: frozenset[str] = frozenset()
+    folders: tuple[str, ...] = ()  # each with a separator at its end
+    sources: bool = False
+
+    def reads(self, path: str) -> bool:
+        """Whether a file or folder was declared."""
+        return path in self.files or os.path.join(path, "").startswith(self.folders)
+
+
+_TOLD: Final = {
+    NETWORK: "uses the network: {}", PROCESS: "starts or signals another process: {}", INPUT: "reads {}",
+    RANDOM: "draws random numbers from {}",
+}  # fmt: skip
+
+
+class _Files:
+    """Files and folders that a computation made."""
+
+    def __init__(self) -> None:
+        self.there: dict[str, Event] = {}
+        self._ever: set[str] = set()
+
+    def make(self, path: str, event: Event) -> None:
+        self.there.setdefault(path, event)
+        self._ever.add(path)
+
+    def remove(self, path: str) -> None:
+        below = os.path.join(path, "")
+        for each in [each for each in self.there if each == path or each.startswith(below)]:
+            del self.there[each]
+
+    def made(self, path: str) -> bool:
+        """Whether the computation made what lies at this path, or a folder that it lies in."""
+        while path not in self._ever:
+            parent = os.path.dirname(path)
+            if parent == path:
+                return False
+            path = parent
+        return True
+
+
+def observations_of(events: Sequence[Event], allowed: Allowed) -> Iterator[Observation]:
+    """What the events show, in their order; the same only once."""
+    files = _Files()
+    for event in events:
+        text = _told(event, files, allowed)
+        if text:
+            yield _observation(text, event)
+    for path, event in files.there.items():
+        if os.path.lexists(path):
+            yield _observation(f"writes {path}", event)
+
+
+def _observation(text: str, event: Event) -> Observation:
+    return Observation(f"{text} ({event.place})" if event.place else text, event.certain)
+
+
+def _told(event: Event, files: _Files, allowed: Allowed) -> str:
+    """What speaks against keeping; empty if nothing does."""
+    kind, path = event.kind, event.subject
+    if kind in (READ, LIST):
+        if files.made(path) or allowed.reads(path):
+            return ""
+        return f"{'reads' if event.existed else 'looks for'} {path}" if kind == READ else f"lists {path}"
+    if kind in (WRITE, MAKE):
+        return _written(event, files)
+    if kind == REMOVE:
+        own = files.made(path)
+        files.remove(path)
+        return "" if own or not event.existed else f"removes {path}"
+    if kind == RENAME:
+        return _moved(event, files)
+    if allowed.sources and kind == NETWORK:
+        return ""
+    return _TOLD[kind].format(path)
+
+
+def _written(event: Event, files: _Files) -> str:
+    path = event.subject
+    if files.made(path):
+        files.make(path, event)
+        return ""
+    if not event.existed:
+        files.make(path, event)
+        return ""
+    return f"writes {path}" if event.kind == WRITE else ""  # a folder that is there already stays as it is
+
+
+def _moved(event: Event, files: _Files) -> str:
+    own = files.made(event.subject)
+    files.remove(event.subject)
+    overwrites = event.existed and not files.made(event.target)
+    files.make(event.target, event)
+    return "" if own and not overwrites else f"renames {event.subject} to {event.target}"

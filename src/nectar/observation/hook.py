@@ -1,0 +1,315 @@
+"""The audit hook: what the interpreter tells of files, network and processes, and whom it belongs to.
+
+In: events of the interpreter, in the thread that acts. Out: an Event for the computation that is watched there. Law: it
+never fails and never changes what the program does; while nothing is watched it returns at once. It cannot be
+removed, so it is there only once something has been watched.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+from contextvars import ContextVar
+from threading import get_ident
+from types import CodeType
+from typing import Any, Final, NamedTuple
+
+from nectar.keys import declared
+from nectar.observation.installed import is_installed
+from nectar.observation.place import place_of_event
+
+READ, LIST, WRITE, MAKE, REMOVE, RENAME = "read", "list", "write", "make", "remove", "rename"
+NETWORK, PROCESS, INPUT, RANDOM = "network", "process", "input", "random"
+_WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC
+_RANDOM_DEVICES: Final = ("/dev/urandom", "/dev/random")
+
+
+class Event(NamedTuple):
+    """Something that happened. subject: the path, host or command. existed: whether there was something at that path.
+
+    place: where the program was. certain: it is known whose it is. target: the new path of what was renamed.
+    """
+
+    kind: str
+    subject: str
+    existed: bool
+    place: str
+    certain: bool
+    target: str = ""
+
+
+class Watched:
+    """A computation under way, as the hook sees it. cooperative: other tasks may run in its thread meanwhile."""
+
+    __slots__ = ("alone", "cooperative", "done", "events", "excused", "outer", "thread", "threads")
+
+    def __init__(self, cooperative: bool) -> None:
+        self.cooperative = cooperative
+        self.alone = True  # nothing else was watched at the same time
+        self.done = False
+        self.events: list[Event] = []
+        self.excused: set[str] = set()  # paths that were used, which is none of its business
+        self.outer: Watched | None = None
+        self.thread = 0
+        self.threads: list[threading.Thread] = []  # that it started
+
+
+_current: Final[ContextVar[Watched | None]] = ContextVar("nectar_watch", default=None)
+_under_way: Final[list[Watched]] = []
+_starters: Final[weakref.WeakKeyDictionary[threading.Thread, Watched]] = weakref.WeakKeyDictionary()
+_installed = False
+_no_code: Final[frozenset[CodeType]] = frozenset()
+
+
+def begin(watched: Watched) -> None:
+    """From now on what happens in this thread, and in threads it starts, belongs to the computation."""
+    global _installed
+    if not _installed:
+        _installed = True
+        sys.addaudithook(_heard)
+    outer = _current.get()
+    watched.outer = None if outer is None or outer.done else outer
+    watched.thread = get_ident()
+    others = [each for each in _under_way if not _holds(each, watched)]
+    for other in others:
+        other.alone = watched.alone = False
+    _under_way.append(watched)
+    _current.set(watched)
+
+
+def end(watched: Watched) -> None:
+    """The computation is over; what it did, whatever it is part of did too."""
+    watched.done = True
+    _under_way.remove(watched)
+    outer = watched.outer
+    _current.set(outer)
+    if outer is not None:
+        outer.events += watched.events
+        outer.excused |= watched.excused
+        outer.threads += watched.threads
+
+
+def _holds(outer: Watched, inner: Watched | None) -> bool:
+    while inner is not None:
+        if inner is outer:
+            return True
+        inner = inner.outer
+    return False
+
+
+def _heard(event: str, args: tuple[Any, ...]) -> None:
+    if not _under_way:
+        return
+    handle = _HANDLERS.get(event)
+    if handle is None:
+        return
+    try:
+        handle(args)
+    except Exception as error:  # the program goes on as if nobody listened; what it did is not known any more
+        lost = Event(PROCESS, f"something that could not be followed ({event}: {error!r})", False, "", False)
+        for each in tuple(_under_way):
+            each.events.append(lost)
+
+
+def _belongs_to() -> tuple[list[Watched], bool]:
+    """The computations that what happens here belongs to, and whether that is certain."""
+    here = _current.get()
+    if here is not None and not here.done:
+        return [here], True
+    thread = threading._active.get(get_ident())  # type: ignore[attr-defined]
+    if thread is None or isinstance(thread, threading._DummyThread):  # of an engine: it works for whoever asked it
+        return list(_under_way), sum(each.outer is None for each in _under_way) == 1
+    starter = _starters.get(thread)
+    if starter is not None and not starter.done:
+        return [starter], True
+    mine = [each for each in _under_way if each.thread == get_ident()]
+    if mine:  # another task of the same loop, unless nothing else can run in this thread
+        return ([mine[-1]], True) if not mine[-1].cooperative else ([], True)
+    return list(_under_way), False
+
+
+def _note(kind: str, subject: str, existed: bool = True, target: str = "") -> None:
+    whose, certain = _belongs_to()
+    if not whose:
+        return
+    place = place_of_event(3, _vouched())
+    if place is None:
+        for each in whose:
+            each.excused.add(subject)
+        return
+    event = Event(kind, subject, existed, place.text, certain and not place.finalizing, target)
+    for each in whose:
+        each.events.append(event)
+
+
+_vouched_at: tuple[int, frozenset[CodeType]] = (0, _no_code)
+
+
+def _vouched() -> frozenset[CodeType]:
+    """Code of the functions that people have declared to be pure."""
+    global _vouched_at
+    now = declared.version()
+    if _vouched_at[0] != now:
+        _vouched_at = now, declared.pure_code()
+    return _vouched_at[1]
+
+
+# events
+
+
+def _path(path: Any, folder: int = -1) -> str | None:
+    """The whole path of what an event names; None for a number of an open file, which was opened by another event."""
+    if isinstance(path, int) or path is None:
+        return None
+    text = os.fsdecode(path)
+    if text.startswith("/"):
+        return os.path.normpath(text)
+    if folder >= 0:
+        try:
+            return os.path.normpath(os.path.join(os.readlink(f"/proc/self/fd/{folder}"), text))
+        except OSError:
+            return None
+    return os.path.normpath(os.path.join(os.getcwd(), text))
+
+
+def _mode(path: str) -> int:
+    """The kind of what lies at a path; 0 if nothing does."""
+    try:
+        return os.stat(path).st_mode
+    except (OSError, ValueError):
+        return 0
+
+
+def _open(args: tuple[Any, ...]) -> None:
+    named, _, flags = args
+    if named == 0 and type(named) is int:
+        _note(INPUT, "standard input")
+        return
+    path = _path(named)
+    if path is None:
+        return
+    if not (isinstance(flags, int) and flags & _WRITES):
+        if path in _RANDOM_DEVICES:
+            _note(RANDOM, path)
+        elif path != os.devnull and not is_installed(path):
+            _note(READ, path, _mode(path) != 0)
+        return
+    mode = _mode(path)
+    if not stat.S_ISDIR(mode) and not stat.S_ISCHR(mode):  # a folder is "opened" to make a temporary file in it
+        _note(WRITE, path, mode != 0)
+        if flags & os.O_RDWR and mode:
+            _note(READ, path)
+
+
+def _listed(args: tuple[Any, ...]) -> None:
+    path = _path("." if args[0] is None else args[0])
+    if path is not None and not is_installed(os.path.join(path, "")):
+        _note(LIST, path)
+
+
+def _made(args: tuple[Any, ...]) -> None:
+    path = _path(args[0], args[-1] if len(args) > 2 else -1)
+    if path is not None:
+        _note(MAKE, path, _mode(path) != 0)
+
+
+def _removed(args: tuple[Any, ...]) -> None:
+    path = _path(args[0], args[1] if len(args) > 1 and isinstance(args[1], int) else -1)
+    if path is not None:
+        _note(REMOVE, path, os.path.lexists(path))
+
+
+def _renamed(args: tuple[Any, ...]) -> None:
+    source, target = _path(args[0], args[2]), _path(args[1], args[3])
+    if source is not None and target is not None:
+        _note(RENAME, source, os.path.lexists(target), target)
+
+
+def _linked(args: tuple[Any, ...]) -> None:
+    path = _path(args[1])
+    if path is not None:
+        _note(MAKE, path, os.path.lexists(path))
+
+
+def _changed(args: tuple[Any, ...]) -> None:
+    path = _path(args[0])
+    if path is not None:
+        _note(WRITE, path)
+
+
+def _database(args: tuple[Any, ...]) -> None:
+    name = args[0]
+    if name in (":memory:", "", b":memory:", b"") or "mode=memory" in str(name):
+        return
+    text = os.fsdecode(name)
+    path = _path(text.removeprefix("file:").partition("?")[0])
+    if path is not None:
+        existed = _mode(path) != 0
+        _note(WRITE, path, existed)
+        if existed:
+            _note(READ, path)
+
+
+def _network(args: tuple[Any, ...]) -> None:
+    _note(NETWORK, str(next((each for each in args if isinstance(each, (str, tuple, bytes))), "")))
+
+
+def _process(args: tuple[Any, ...]) -> None:
+    _note(PROCESS, str(args[0]) if args else "")
+
+
+def _asked(args: tuple[Any, ...]) -> None:
+    _note(INPUT, "what somebody types")
+
+
+def _thread(args: tuple[Any, ...]) -> None:
+    started = getattr(args[0], "__self__", None)
+    whose, certain = _belongs_to()
+    if not isinstance(started, threading.Thread) or not certain or place_of_event(2, _no_code) is None:
+        return
+    for each in whose:
+        _starters[started] = each
+        each.threads.append(started)
+
+
+_HANDLERS: Final[dict[str, Callable[[tuple[Any, ...]], None]]] = {
+    "open": _open,
+    "os.listdir": _listed,
+    "os.scandir": _listed,
+    "os.mkdir": _made,
+    "os.remove": _removed,
+    "os.rmdir": _removed,
+    "shutil.rmtree": _removed,
+    "os.rename": _renamed,
+    "os.link": _linked,
+    "os.symlink": _linked,
+    "os.truncate": _changed,
+    "os.utime": _changed,
+    "os.chmod": _changed,
+    "os.chown": _changed,
+    "os.setxattr": _changed,
+    "sqlite3.connect": _database,
+    **dict.fromkeys(
+        (
+            "socket.connect", "socket.bind", "socket.sendto", "socket.sendmsg", "socket.getaddrinfo",
+            "socket.gethostbyname", "socket.gethostbyaddr", "socket.getnameinfo", "socket.gethostname",
+        ),
+        _network,
+    ),
+    **dict.fromkeys(
+        (
+            "subprocess.Popen", "os.system", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn",
+            "pty.spawn", "os.kill", "os.startfile", "webbrowser.open", "syslog.syslog",
+        ),
+        _process,
+    ),
+    "builtins.input": _asked,
+    "_thread.start_new_thread": _thread,
+    "_thread.start_joinable_thread": _thread,
+}  # fmt: skip
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_under_way.clear)

@@ -1,0 +1,147 @@
+"""Files that are named by texts a computation holds, and whether somebody opens them while it runs.
+
+Code that is not Python's opens files without telling anybody. What it opens it was told by a text: an argument, a
+constant, a captured value. In: such texts. Out: which of the files they name were opened or changed meanwhile; Linux
+tells (inotify). Where the system does not tell, a file that is named counts as read.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import struct
+import sys
+from collections.abc import Container, Iterable, Iterator
+from contextlib import suppress
+from typing import Any, Final
+
+from nectar.observation.effects import Allowed, Observation
+from nectar.observation.installed import is_code, is_installed
+
+_LONGEST: Final = 1024  # characters of a text that is looked at
+_MOST: Final = 64  # texts that are looked at
+_WATCHED: Final = 32  # files that are watched
+_QUOTED: Final = re.compile(r"'([^'\n]+)'|\"([^\"\n]+)\"")
+_WILDCARD: Final = re.compile(r"[*?\[]")
+_OPENED, _MODIFIED = 0x20, 0x2  # IN_OPEN, IN_MODIFY
+_EVENT: Final = struct.Struct("iIII")
+
+
+def paths_in(texts: Iterable[str]) -> list[str]:
+    """Paths that texts could name: themselves, what they quote (SQL), and the folder where a pattern begins."""
+    found: dict[str, None] = {}
+    for text in texts:
+        if len(found) >= _MOST:
+            break
+        if 0 < len(text) <= _LONGEST and "\0" not in text:
+            found.update(dict.fromkeys(_parts(text)))
+    return list(found)
+
+
+def _parts(text: str) -> Iterator[str]:
+    if "\n" not in text:
+        yield _before_wildcard(text.removeprefix("file://"))
+    if "'" in text or '"' in text:
+        for one, other in _QUOTED.findall(text):
+            yield _before_wildcard(one or other)
+
+
+def _before_wildcard(text: str) -> str:
+    found = _WILDCARD.search(text)
+    return text if found is None else os.path.dirname(text[: found.start()]) or "."
+
+
+class NamedFiles:
+    """The files that texts name, from `begin()` to `end()`."""
+
+    __slots__ = ("_before", "_by_number", "_listener", "_paths", "_there")
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._paths = paths_in(texts)
+        self._before: dict[str, tuple[int, ...] | None] = {}
+        self._there: list[str] = []
+        self._by_number: dict[int, str] = {}
+        self._listener: int | None = None
+
+    def begin(self, allowed: Allowed) -> None:
+        """From now on, whoever opens one of the files is seen; those that may be read are left out."""
+        named = [os.path.abspath(path) for path in self._paths]
+        self._before = {path: _stamp(path) for path in named if not allowed.reads(path)}
+        self._there = [path for path, stamp in self._before.items() if stamp is not None and _counts(path)][:_WATCHED]
+        if self._there:
+            self._listener = _new_listener()
+            if self._listener is not None:
+                self._by_number = {_listen(self._listener, path): path for path in self._there}
+
+    def end(self, known: Container[str] = ()) -> list[Observation]:
+        """What happened to the files since. known: paths whose use was seen, and judged, by other means."""
+        if not self._before:
+            return []
+        written = [path for path, stamp in self._before.items() if path not in known and _is_changed(path, stamp)]
+        found = [Observation(f"writes {path}") for path in written]
+        if self._listener is not None:
+            opened = list(self._heard())
+            os.close(self._listener)
+            return found + [Observation(f"reads {path}", sure) for path, sure in opened if path not in known]
+        files = [path for path in self._there if path not in known and not _is_folder(self._before[path])]
+        return found + [Observation(f"may read {path}, which it names") for path in files]
+
+    def _heard(self) -> Iterator[tuple[str, bool]]:
+        """Files that were opened, and whether it was they that were named, and not only their folder."""
+        assert self._listener is not None
+        with suppress(BlockingIOError):
+            data = os.read(self._listener, 1 << 16)
+            at = 0
+            while at < len(data):
+                number, _, _, length = _EVENT.unpack_from(data, at)
+                name = os.fsdecode(data[at + _EVENT.size : at + _EVENT.size + length].rstrip(b"\0"))
+                at += _EVENT.size + length
+                path = self._by_number.get(number)
+                if path is not None and not is_code(name):
+                    yield (os.path.join(path, name), False) if name else (path, not _is_folder(self._before[path]))
+
+
+def _counts(path: str) -> bool:
+    return path != "/" and not is_code(path) and not is_installed(os.path.join(path, ""))
+
+
+def _stamp(path: str) -> tuple[int, ...] | None:
+    """What tells whether a file was changed; None if there is none."""
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return (found.st_mode, found.st_ino, found.st_size, found.st_mtime_ns)
+
+
+def _is_changed(path: str, before: tuple[int, ...] | None) -> bool:
+    """Whether a file was written; files come to and go from folders all the time."""
+    now = _stamp(path)
+    return now != before and not (_is_folder(now) and _is_folder(before))
+
+
+def _is_folder(stamp: tuple[int, ...] | None) -> bool:
+    return stamp is not None and stat.S_ISDIR(stamp[0])
+
+
+_libc: Any = None
+
+
+def _new_listener() -> int | None:
+    """Something that tells of opened files; None where there is nothing of the kind."""
+    global _libc
+    if sys.platform != "linux":
+        return None
+    import ctypes  # takes milliseconds to load, and texts that name files are rare
+
+    try:
+        _libc = _libc or ctypes.CDLL(None, use_errno=True)
+        found = int(_libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
+    except (OSError, AttributeError):
+        return None
+    return found if found >= 0 else None
+
+
+def _listen(listener: int, path: str) -> int:
+    return int(_libc.inotify_add_watch(listener, os.fsencode(path), _OPENED | _MODIFIED))

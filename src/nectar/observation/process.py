@@ -1,0 +1,153 @@
+"""What the process keeps for everybody: generators of random numbers and settings, compared before and after.
+
+In: nothing. Out: what is there now, cheap to take and to compare. A computation that changed any of it has an effect
+that a cached result would not have; one that drew from a generator of the process has a hidden input besides. Modules
+that are not loaded are not looked at.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
+
+from nectar.recursion import limit_of_program
+
+State = list[tuple["Kept", object]]
+
+
+class Kept(NamedTuple):
+    """Something that the process keeps. module: where, if that has to be loaded. told: what changing it means.
+
+    by_imports: modules change it as well while they are imported, which is no effect of the computation.
+    """
+
+    module: str
+    told: str
+    now: Callable[[Any], object]
+    by_imports: bool = False
+
+
+def state_now() -> State:
+    """What the process keeps at this moment, of modules that are loaded."""
+    modules = sys.modules
+    return [(kept, _taken(kept, modules[kept.module])) for kept in _KEPT if kept.module in modules]
+
+
+def differences(before: State, imported: bool) -> Iterator[str]:
+    """What changed since, in words. imported: modules were imported meanwhile."""
+    for kept, value in before:
+        if imported and kept.by_imports:
+            continue
+        module = sys.modules.get(kept.module)
+        if module is not None and not _are_same(_taken(kept, module), value):
+            yield kept.told
+
+
+def _taken(kept: Kept, module: Any) -> object:
+    try:
+        return kept.now(module)
+    except Exception:  # a library of another version, or half imported: it is not looked at
+        return None
+
+
+def _are_same(now: object, before: object) -> bool:
+    try:
+        return bool(now == before)
+    except Exception:  # values of libraries that cannot be compared are others
+        return False
+
+
+def _numpy_generator(mtrand: Any) -> object:
+    """The state of numpy's global generator: its bytes where they lie, for its copy takes ten times as long."""
+    bits = mtrand._rand._bit_generator
+    if type(bits).__name__ != "MT19937":
+        return bits.state
+    import ctypes
+
+    return ctypes.string_at(bits.ctypes.state_address, _WORDS * 4 + 4)
+
+
+_WORDS: Final = 624  # of the Mersenne Twister
+
+
+def _loggers(logging: Any) -> object:
+    root = logging.root
+    named = [
+        (each.level, each.disabled, each.propagate, tuple(each.handlers))
+        for each in root.manager.loggerDict.values()
+        if isinstance(each, logging.Logger) and (each.level or each.handlers or each.disabled or not each.propagate)
+    ]
+    levels = [(each.level, each.formatter, tuple(each.filters)) for each in root.handlers]
+    return root.level, root.manager.disable, tuple(root.handlers), levels, named
+
+
+def _decimal(decimal: Any) -> object:
+    context = decimal.getcontext()
+    traps = [on for _, on in sorted(context.traps.items(), key=lambda each: str(each[0]))]
+    return context.prec, context.rounding, context.Emin, context.Emax, context.capitals, context.clamp, traps
+
+
+def _nested(options: Any) -> object:
+    """A copy of dicts in dicts."""
+    return {name: _nested(value) if type(value) is dict else value for name, value in options.items()}
+
+
+def _figures(helpers: Any) -> object:
+    """The figures of pyplot, and how much is drawn in each."""
+    figures = [(number, manager.canvas.figure) for number, manager in helpers.Gcf.figs.items()]
+    return [(number, [len(axes._children) for axes in figure.axes]) for number, figure in figures]
+
+
+def _interpreter(sys: Any) -> object:
+    return (
+        limit_of_program(), sys.get_int_max_str_digits(), sys.getswitchinterval(), sys.stdin, sys.stdout,
+        sys.stderr, sys.excepthook, sys.displayhook, list(sys.argv), gc.isenabled(), gc.get_threshold(),
+    )  # fmt: skip
+
+
+def _handlers(signals: Any) -> object:
+    return [signal.getsignal(each) for each in _SIGNALS]
+
+
+_SIGNALS: Final = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGALRM") if hasattr(signal, name)]
+
+
+def _folder(_: Any) -> object:
+    try:
+        return os.getcwd()
+    except OSError:
+        return None
+
+
+_KEPT: Final[tuple[Kept, ...]] = (
+    Kept("random", "draws from, or seeds, the random generator of the process", lambda random: random.getstate()),
+    Kept("numpy.random.mtrand", "draws from, or seeds, numpy's random generator of the process", _numpy_generator),
+    Kept(
+        "torch", "draws from, or seeds, torch's random generator of the process",
+        lambda torch: torch.random.get_rng_state().numpy().tobytes(),
+    ),
+    Kept("os", "changes variables of the environment", lambda os: dict(os.environ._data), by_imports=True),
+    Kept("os", "changes the working folder", _folder),
+    Kept("sys", "changes settings of the interpreter (sys)", _interpreter),
+    Kept("sys", "changes sys.path", lambda sys: list(sys.path), by_imports=True),
+    Kept("signal", "changes how signals are handled", _handlers),
+    Kept("_locale", "changes the locale", lambda locale: locale.setlocale(locale.LC_ALL)),
+    Kept("warnings", "changes the filters of warnings", lambda warnings: list(warnings.filters), by_imports=True),
+    Kept("logging", "changes loggers or their handlers", _loggers, by_imports=True),
+    Kept("decimal", "changes the context of decimals", _decimal),
+    Kept("csv", "registers dialects of CSV", lambda csv: (csv.list_dialects(), csv.field_size_limit())),
+    Kept("copyreg", "registers how objects are pickled", lambda copyreg: dict(copyreg.dispatch_table), by_imports=True),
+    Kept("socket", "changes the default timeout of sockets", lambda socket: socket.getdefaulttimeout()),
+    Kept("builtins", "changes builtins", lambda builtins: len(vars(builtins)), by_imports=True),
+    Kept("numpy", "changes how numpy treats errors or prints", lambda np: (np.geterr(), np.get_printoptions())),
+    Kept("pandas._config.config", "changes options of pandas", lambda config: _nested(config._global_config)),
+    Kept("matplotlib", "changes settings of matplotlib (rcParams)", lambda m: dict.copy(m.rcParams)),
+    Kept("matplotlib._pylab_helpers", "draws in figures of pyplot, which stay open", _figures),
+    Kept("sklearn._config", "changes settings of scikit-learn", lambda config: config.get_config()),
+    Kept("xarray.core.options", "changes options of xarray", lambda options: dict(options.OPTIONS)),
+    Kept("dask.config", "changes settings of dask", lambda config: _nested(config.config), by_imports=True),
+)  # fmt: skip

@@ -1,0 +1,76 @@
+"""Watching one computation: what the audit hook and comparisons before and after tell of it.
+
+In: what the computation has declared. Out: observations, each something that its key does not show. Law: what happened
+in a thread that nobody can attribute counts against every computation under way, but is not certain: the result is not
+kept this time, and nothing is remembered against the function.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import Final
+
+from nectar.observation import hook
+from nectar.observation.effects import Allowed, Observation, observations_of
+from nectar.observation.named import NamedFiles
+from nectar.observation.process import State, differences, state_now
+
+NOTHING: Final = Allowed()
+
+
+class Watch(hook.Watched):
+    """A computation that is watched while a block runs; afterwards `observations()` tells what was seen.
+
+    texts: what may name files, which code that is not Python's could open. cooperative: it is a coroutine. vouched: it
+    holds functions that somebody has declared to be pure, so that what it changed in the process may be their doing.
+    """
+
+    __slots__ = ("_allowed", "_before", "_modules", "_named", "_seen", "_vouched")
+
+    def __init__(
+        self,
+        allowed: Allowed = NOTHING,
+        texts: Iterable[str] = (),
+        *,
+        cooperative: bool = False,
+        vouched: bool = False,
+    ) -> None:
+        super().__init__(cooperative)
+        self._allowed, self._vouched = allowed, vouched
+        self._named = NamedFiles(() if vouched else texts)
+        self._seen: list[Observation] = []
+
+    def __enter__(self) -> Watch:
+        self.begin()
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self.end(error)
+
+    def begin(self) -> None:
+        """The computation is about to run, in this thread."""
+        self._named.begin(self._allowed)
+        self._modules = len(sys.modules)
+        self._before: State = [] if self._vouched else state_now()
+        hook.begin(self)
+
+    def end(self, error: BaseException | None = None) -> None:
+        """The computation has run; a second time says nothing."""
+        if self.done:
+            return
+        hook.end(self)
+        known = self.excused.union(*((event.subject, event.target) for event in self.events))
+        opened = self._named.end(known)
+        if error is None:  # otherwise nothing is kept
+            certain = self.alone and not self.cooperative
+            imported = len(sys.modules) != self._modules
+            self._seen = [Observation(text, certain) for text in differences(self._before, imported)] + opened
+
+    def observations(self) -> list[Observation]:
+        """What the computation did that its key does not show, each once; to be asked right after the block."""
+        found = [*observations_of(self.events, self._allowed), *self._seen]
+        left = [thread.name for thread in self.threads if thread.is_alive()]
+        if left:
+            found.append(Observation(f"leaves a thread running: {left[0]}", certain=False))
+        return list(dict.fromkeys(found))

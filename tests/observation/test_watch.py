@@ -1,0 +1,305 @@
+"""What is seen of one computation, and of whom."""
+
+import asyncio
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+import warnings
+
+import pytest
+
+from nectar.observation import hook
+from nectar.observation.effects import Allowed
+from nectar.observation.watch import Watch
+
+TELLS_OF_THREADS = sys.version_info >= (3, 12)
+
+
+def seen(work, *args, **options):
+    with Watch(**options) as watch:
+        work(*args)
+    return watch.observations()
+
+
+def told(work, *args, **options):
+    return [each.text for each in seen(work, *args, **options)]
+
+
+def read(path):
+    with open(path) as file:
+        return file.read()
+
+
+def write(path, text="x"):
+    with open(path, "w") as file:
+        file.write(text)
+
+
+def test_a_file_that_is_read_is_told_with_the_place_of_the_program(tmp_path):
+    path = tmp_path / "a"
+    path.write_text("1")
+    (found,) = seen(read, path)
+    assert found.certain
+    assert found.text.startswith(f"reads {path} (")
+    assert "test_watch.py:" in found.text
+
+
+def test_declared_files_and_folders_may_be_read(tmp_path):
+    path = tmp_path / "a"
+    path.write_text("1")
+    assert not seen(read, path, allowed=Allowed(files=frozenset({str(path)})))
+    assert not seen(read, path, allowed=Allowed(folders=(f"{tmp_path}/",)))
+    assert not seen(os.listdir, tmp_path, allowed=Allowed(folders=(f"{tmp_path}/",)))
+    assert seen(read, path, allowed=Allowed(folders=(f"{tmp_path}x/",)))
+
+
+def test_a_file_that_is_missing_was_looked_for(tmp_path):
+    def look():
+        with pytest.raises(OSError):
+            open(tmp_path / "missing")
+
+    assert told(look)[0].startswith(f"looks for {tmp_path / 'missing'}")
+
+
+def test_temporary_files_and_folders_are_nobodys_business():
+    def use():
+        with tempfile.TemporaryDirectory() as folder:
+            os.mkdir(f"{folder}/sub")
+            write(f"{folder}/sub/a")
+            os.rename(f"{folder}/sub/a", f"{folder}/b")
+            read(f"{folder}/b")
+            os.listdir(folder)
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(b"x")
+        with tempfile.TemporaryFile() as file:
+            file.write(b"x")
+
+    assert not seen(use)
+
+
+def test_what_stays_behind_is_told(tmp_path):
+    assert told(write, tmp_path / "new")[0].startswith("writes ")
+    assert told(write, tmp_path / "new")[0].startswith("writes ")  # and what was there before
+    assert told(os.mkdir, tmp_path / "folder")[0].startswith("writes ")
+    assert told(os.rename, tmp_path / "new", tmp_path / "newer")[0].startswith("renames ")
+    assert told(os.remove, tmp_path / "newer")[0].startswith("removes ")
+    assert told(os.symlink, tmp_path / "folder", tmp_path / "link")[0].startswith("writes ")
+
+
+def test_a_file_that_is_made_aside_and_renamed_is_an_effect(tmp_path):
+    def publish():
+        write(tmp_path / "aside")
+        os.replace(tmp_path / "aside", tmp_path / "there")
+
+    assert any(str(tmp_path / "there") in text for text in told(publish))
+
+
+def test_processes_network_and_input():
+    assert "process" in told(subprocess.run, [sys.executable, "-c", ""])[0]
+    import socket
+
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+
+        def connect():
+            socket.create_connection(listening.getsockname()).close()
+
+        assert "network" in told(connect)[0]
+        assert not seen(connect, allowed=Allowed(sources=True))
+
+
+def test_imports_tracebacks_and_logs_are_not_effects(tmp_path, monkeypatch):
+    import logging
+
+    (tmp_path / "module_of_test_watch.py").write_text(f"open({str(tmp_path / 'x')!r}, 'w').close()\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+
+    def import_it():
+        import module_of_test_watch  # noqa: F401
+
+    def log_it():
+        logger.warning("a")
+
+    logger = logging.getLogger("of test_watch")
+    handler = logging.FileHandler(tmp_path / "log", delay=True)
+    logger.addHandler(handler)
+    try:
+        assert not seen(import_it)
+        assert not seen(log_it)
+        assert (tmp_path / "log").read_text() == "a\n"
+    finally:
+        logger.removeHandler(handler)
+        handler.close()
+
+
+def test_files_of_installed_packages_may_be_read():
+    assert not seen(read, pytest.__file__)
+
+
+def test_generators_and_settings_of_the_process(monkeypatch):
+    monkeypatch.setenv("OF_TEST_WATCH", "0")
+
+    def set_variable():
+        os.environ["OF_TEST_WATCH"] = "1"
+
+    def set_and_reset():
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+
+    assert "random generator" in told(random.random)[0]
+    assert "environment" in told(set_variable)[0]
+    assert "recursion" not in str(told(set_and_reset))
+    assert not seen(set_and_reset)
+    before = os.getcwd()
+    try:
+        assert "working folder" in told(os.chdir, "/")[0]
+    finally:
+        os.chdir(before)
+    numpy = pytest.importorskip("numpy")
+    assert "numpy's random generator" in told(numpy.random.standard_normal)[0]
+    assert not seen(lambda: numpy.random.default_rng(1).random())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who opens a file")
+def test_files_that_native_code_opens_are_seen_if_they_are_named(tmp_path):
+    polars = pytest.importorskip("polars")
+    path = tmp_path / "a.csv"
+    path.write_text("a\n1\n")
+    polars.read_csv(path)
+    assert not seen(polars.read_csv, str(path))  # nobody is told of it
+    for texts in ([str(path)], [f"select * from read_csv('{path}')"]):
+        (found,) = seen(polars.read_csv, str(path), texts=texts)
+        assert found == (f"reads {path}", True)
+    (found,) = set(seen(polars.read_csv, str(path), texts=[f"{tmp_path}/*.csv"]))
+    assert not found.certain  # who opens files in a folder is another question
+    assert not seen(lambda: None, texts=[str(path), str(tmp_path)])
+    assert told(polars.DataFrame({"a": [1]}).write_csv, str(tmp_path / "new"), texts=[str(tmp_path / "new")])
+
+
+def test_threads_that_a_computation_starts_are_its_own(tmp_path):
+    def start():
+        thread = threading.Thread(target=write, args=(tmp_path / "a",))
+        thread.start()
+        thread.join()
+
+    (found,) = seen(start)
+    assert found.certain == TELLS_OF_THREADS
+
+
+@pytest.mark.skipif(not TELLS_OF_THREADS, reason="this Python does not tell who starts threads")
+def test_a_thread_that_goes_on_is_told():
+    over = threading.Event()
+
+    def start():
+        threading.Thread(target=over.wait, name="endless").start()
+
+    try:
+        assert seen(start) == [("leaves a thread running: endless", False)]
+    finally:
+        over.set()
+
+
+def test_what_other_threads_do_counts_against_everything_but_is_not_certain(tmp_path):
+    ask, done = threading.Event(), threading.Event()
+
+    def other():
+        ask.wait(20)
+        write(tmp_path / "a")
+        done.set()
+
+    thread = threading.Thread(target=other)
+    thread.start()
+
+    def computing():
+        ask.set()
+        assert done.wait(20)
+
+    (found,) = seen(computing)
+    thread.join()
+    assert not found.certain
+
+
+def test_computations_of_two_threads_are_told_apart(tmp_path):
+    met = threading.Barrier(2, timeout=20)
+    results = {}
+
+    def computing(name, work):
+        with Watch() as watch:
+            met.wait()
+            work()
+            met.wait()
+        results[name] = watch.observations()
+
+    reader = threading.Thread(target=computing, args=("writes", lambda: write(tmp_path / "a")))
+    reader.start()
+    computing("does nothing", lambda: None)
+    reader.join()
+    assert results["does nothing"] == []
+    assert len(results["writes"]) == 1
+
+
+def test_tasks_of_one_loop_are_told_apart(tmp_path):
+    async def computing(work):
+        with Watch(cooperative=True) as watch:
+            await asyncio.sleep(0.01)
+            await asyncio.create_task(work())
+            await asyncio.sleep(0.01)
+        return watch.observations()
+
+    async def writes():
+        write(tmp_path / "a")
+
+    async def nothing():
+        pass
+
+    async def beside():
+        for _ in range(5):
+            read(tmp_path / "b")
+            await asyncio.sleep(0.004)
+
+    async def both():
+        return await asyncio.gather(computing(writes), computing(nothing), beside())
+
+    (tmp_path / "b").write_text("")
+    first, second, _ = asyncio.run(both())
+    assert len(first) == 1
+    assert second == []
+
+
+def test_what_an_inner_computation_does_the_outer_one_does_too(tmp_path):
+    with Watch() as outer:
+        with Watch(allowed=Allowed(files=frozenset({str(tmp_path / "a")}))) as inner:
+            with pytest.raises(OSError):
+                read(tmp_path / "a")
+        assert not inner.observations()
+    assert outer.observations()
+
+
+def test_nothing_is_seen_when_nothing_is_watched(tmp_path):
+    with Watch() as watch:
+        pass
+    write(tmp_path / "a")
+    assert not watch.observations()
+    assert not hook._under_way
+
+
+def test_the_hook_never_stops_the_program(tmp_path, monkeypatch):
+    def broken(args):
+        raise ValueError("broken")
+
+    monkeypatch.setitem(hook._HANDLERS, "open", broken)
+    (found,) = seen(write, tmp_path / "a")
+    assert not found.certain
+    assert (tmp_path / "a").exists()
+
+
+def test_a_failed_computation_leaves_nothing_under_way():
+    with pytest.raises(ZeroDivisionError):
+        with Watch():
+            1 / 0
+    assert not hook._under_way
