@@ -11,7 +11,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from nectar.observation.hook import INPUT, LIST, MAKE, NETWORK, PROCESS, RANDOM, READ, REMOVE, RENAME, WRITE, Event
+from nectar.observation.hook import (
+    INPUT,
+    LIST,
+    MAKE,
+    MOVE,
+    NETWORK,
+    PROCESS,
+    RANDOM,
+    READ,
+    REMOVE,
+    RENAME,
+    WRITE,
+    Event,
+)
 
 
 class Observation(NamedTuple):
@@ -100,9 +113,18 @@ def _told(event: Event, files: _Files, allowed: Allowed) -> str:
         return "" if own or not event.existed else f"removes {path}"
     if kind == RENAME:
         return _moved(event, files)
+    if kind == MOVE:
+        return "" if _is_here(path) else "changes the working folder"
     if allowed.sources and kind == NETWORK:
         return ""
     return _TOLD[kind].format(path)
+
+
+def _is_here(folder: str) -> bool:
+    try:
+        return os.getcwd() == folder
+    except OSError:  # it was removed
+        return False
 
 
 def _written(event: Event, files: _Files) -> str:

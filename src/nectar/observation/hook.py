@@ -23,7 +23,7 @@ from nectar.observation.installed import is_installed
 from nectar.observation.place import place_of_event
 
 READ, LIST, WRITE, MAKE, REMOVE, RENAME = "read", "list", "write", "make", "remove", "rename"
-NETWORK, PROCESS, INPUT, RANDOM = "network", "process", "input", "random"
+NETWORK, PROCESS, INPUT, RANDOM, MOVE = "network", "process", "input", "random", "move"
 _WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC
 _RANDOM_DEVICES: Final = ("/dev/urandom", "/dev/random")
 
@@ -266,6 +266,10 @@ def _asked(args: tuple[Any, ...]) -> None:
     _note(INPUT, "what somebody types")
 
 
+def _moved(args: tuple[Any, ...]) -> None:
+    _note(MOVE, os.getcwd())
+
+
 def _thread(args: tuple[Any, ...]) -> None:
     started = getattr(args[0], "__self__", None)
     whose, certain = _belongs_to()
@@ -293,6 +297,7 @@ _HANDLERS: Final[dict[str, Callable[[tuple[Any, ...]], None]]] = {
     "os.chown": _changed,
     "os.setxattr": _changed,
     "sqlite3.connect": _database,
+    "os.chdir": _moved,
     **dict.fromkeys(
         (
             "socket.connect", "socket.bind", "socket.sendto", "socket.sendmsg", "socket.getaddrinfo",

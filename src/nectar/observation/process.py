@@ -8,7 +8,6 @@ that are not loaded are not looked at.
 from __future__ import annotations
 
 import gc
-import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -87,13 +86,30 @@ def _loggers(logging: Any) -> object:
 
 def _decimal(decimal: Any) -> object:
     context = decimal.getcontext()
-    traps = [on for _, on in sorted(context.traps.items(), key=lambda each: str(each[0]))]
-    return context.prec, context.rounding, context.Emin, context.Emax, context.capitals, context.clamp, traps
+    numbers = context.prec, context.rounding, context.Emin, context.Emax, context.capitals, context.clamp
+    return *numbers, *context.traps.values()
 
 
-def _nested(options: Any) -> object:
+def _nested(options: dict[str, Any]) -> object:
     """A copy of dicts in dicts."""
-    return {name: _nested(value) if type(value) is dict else value for name, value in options.items()}
+    inner = [_nested(value) for value in options.values() if type(value) is dict]
+    return [options.copy(), *inner] if inner else options.copy()
+
+
+def _pandas_options(config: Any) -> object:
+    """The options of pandas, which lie in dicts in dicts; where they lie does not change once they are registered."""
+    global _lying
+    known, number, folded = _lying
+    if known is not config._global_config or number != len(config._registered_options):
+        number, folded, pending = len(config._registered_options), [], [config._global_config]
+        while pending:
+            folded.append(pending.pop())
+            pending += [value for value in folded[-1].values() if type(value) is dict]
+        _lying = config._global_config, number, folded
+    return [each.copy() for each in folded]
+
+
+_lying: tuple[object, int, list[dict[str, Any]]] = (None, 0, [])
 
 
 def _figures(helpers: Any) -> object:
@@ -110,17 +126,10 @@ def _interpreter(sys: Any) -> object:
 
 
 def _handlers(signals: Any) -> object:
-    return [signal.getsignal(each) for each in _SIGNALS]
+    return [signals.getsignal(each) for each in _SIGNALS]
 
 
-_SIGNALS: Final = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGALRM") if hasattr(signal, name)]
-
-
-def _folder(_: Any) -> object:
-    try:
-        return os.getcwd()
-    except OSError:
-        return None
+_SIGNALS: Final = [int(getattr(signal, name)) for name in ("SIGINT", "SIGTERM", "SIGALRM") if hasattr(signal, name)]
 
 
 _KEPT: Final[tuple[Kept, ...]] = (
@@ -131,10 +140,9 @@ _KEPT: Final[tuple[Kept, ...]] = (
         lambda torch: torch.random.get_rng_state().numpy().tobytes(),
     ),
     Kept("os", "changes variables of the environment", lambda os: dict(os.environ._data), by_imports=True),
-    Kept("os", "changes the working folder", _folder),
     Kept("sys", "changes settings of the interpreter (sys)", _interpreter),
     Kept("sys", "changes sys.path", lambda sys: list(sys.path), by_imports=True),
-    Kept("signal", "changes how signals are handled", _handlers),
+    Kept("_signal", "changes how signals are handled", _handlers),
     Kept("_locale", "changes the locale", lambda locale: locale.setlocale(locale.LC_ALL)),
     Kept("warnings", "changes the filters of warnings", lambda warnings: list(warnings.filters), by_imports=True),
     Kept("logging", "changes loggers or their handlers", _loggers, by_imports=True),
@@ -144,7 +152,7 @@ _KEPT: Final[tuple[Kept, ...]] = (
     Kept("socket", "changes the default timeout of sockets", lambda socket: socket.getdefaulttimeout()),
     Kept("builtins", "changes builtins", lambda builtins: len(vars(builtins)), by_imports=True),
     Kept("numpy", "changes how numpy treats errors or prints", lambda np: (np.geterr(), np.get_printoptions())),
-    Kept("pandas._config.config", "changes options of pandas", lambda config: _nested(config._global_config)),
+    Kept("pandas._config.config", "changes options of pandas", _pandas_options),
     Kept("matplotlib", "changes settings of matplotlib (rcParams)", lambda m: dict.copy(m.rcParams)),
     Kept("matplotlib._pylab_helpers", "draws in figures of pyplot, which stay open", _figures),
     Kept("sklearn._config", "changes settings of scikit-learn", lambda config: config.get_config()),
