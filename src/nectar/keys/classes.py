@@ -13,9 +13,9 @@ from typing import Final
 
 from nectar.keys.expansion import Expansion, WalkContext, joined
 from nectar.keys.features import Features
-from nectar.keys.functions import ROLES, SpecialMethod
 from nectar.keys.library import expand_library_class, registered_with
 from nectar.keys.origin import origin_of_class
+from nectar.keys.special_methods import in_its_role
 from nectar.model.origin import APPLICATION
 
 _KEPT_BY_PYTHON: Final = frozenset({
@@ -23,6 +23,12 @@ _KEPT_BY_PYTHON: Final = frozenset({
     "__annotate__", "__annotate_func__", "__annotations_cache__", "__classdictcell__", "_abc_impl", "_abc_registry",
     "_abc_cache", "_abc_negative_cache", "_abc_negative_cache_version",
     "_hashable_values_", "_unhashable_values_", "_unhashable_values_map_",  # caches of enum
+})  # fmt: skip
+# What pydantic makes of the rest of a class, with addresses in it, or fills as it goes. Its validator has all of it.
+_VALIDATOR: Final = "__pydantic_validator__"
+_MADE_BY_PYDANTIC: Final = frozenset({
+    "__pydantic_core_schema__", "__pydantic_decorators__", "__pydantic_serializer__", "__pydantic_setattr_handlers__",
+    "__pydantic_parent_namespace__", "__signature__",
 })  # fmt: skip
 _OBSERVABLE: Final = {
     "__doc__": "docs",
@@ -44,7 +50,7 @@ def expand_class(cls: type, walk: WalkContext) -> Expansion:
     slots = sorted(name for name, value in space.items() if type(value) is _SLOT)
     identity = _identity(cls, walk.observed)
     bases = type.__getattribute__(cls, "__bases__")
-    children: list[object] = [type(cls), *bases, *(_member(name, held[name]) for name in names)]
+    children: list[object] = [type(cls), *bases, *(in_its_role(name, held[name]) for name in names)]
     labels = ["metaclass", *(f"base {base.__name__}" for base in bases), *names]
     registered = registered_with(cls)
     if registered:
@@ -52,11 +58,6 @@ def expand_class(cls: type, walk: WalkContext) -> Expansion:
         labels.append("registered subclasses")
     payload = joined(len(bases).to_bytes(4, "little"), *names, b"", *slots, b"", *identity)
     return Expansion("class", payload, children, labels, still=_Recheck(cls, registered))
-
-
-def _member(name: str, value: object) -> object:
-    role = ROLES.get(name)
-    return value if role is None or type(value) is not types.FunctionType else SpecialMethod(value, role)
 
 
 def _identity(cls: type, observed: Features) -> list[str]:
@@ -71,7 +72,7 @@ def _identity(cls: type, observed: Features) -> list[str]:
 
 
 def _counts(name: str, value: object, cls: type, observed: Features) -> bool:
-    if name in _KEPT_BY_PYTHON or type(value) is _SLOT:
+    if name in _KEPT_BY_PYTHON or type(value) is _SLOT or (name in _MADE_BY_PYDANTIC and _VALIDATOR in vars(cls)):
         return False
     if name == "_value2member_map_":  # flags add combinations to it when they are first asked for
         return not issubclass(cls, enum.Flag)

@@ -8,7 +8,7 @@ in library.py.
 from __future__ import annotations
 
 import types
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
@@ -23,37 +23,16 @@ from nectar.keys.origin import origin_of_function
 from nectar.keys.purity.analysis import examine
 from nectar.keys.purity.report import Report
 from nectar.keys.resolve import Resolution, contents
+from nectar.keys.special_methods import SpecialMethod, without_salt
 from nectar.model.origin import APPLICATION
 
 _IDENTITY: Final = ("names", "qualnames", "docs", "annotations", "modules", "code")
 _SHOWN: Final = frozenset({*_IDENTITY, "errors", "signatures", "locals"})  # features that show more than what it does
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SpecialMethod:
-    """A method of a class that Python calls by itself, reached through the class, in a role that excuses something.
-
-    "hash": it may use hash(), because what it gives stays unseen. "dormant": only copying and pickling call it, so that
-    refusals in it and in what only it reaches count only where reached code copies or pickles.
-    """
-
-    function: types.FunctionType
-    role: str
-
-
-ROLES: Final = {
-    "__hash__": "hash",
-    **dict.fromkeys(
-        ("__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__getnewargs__", "__getnewargs_ex__",
-         "__copy__", "__deepcopy__"),
-        "dormant",
-    ),
-}  # fmt: skip
-
-
 def expand_special_method(method: SpecialMethod, walk: WalkContext) -> Expansion:
     """What such a method does."""
-    return expand_function(method.function, walk, method)
+    return expand_function(without_salt(method.function), walk, method)
 
 
 def expand_function(function: types.FunctionType, walk: WalkContext, special: SpecialMethod | None = None) -> Expansion:

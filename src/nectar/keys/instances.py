@@ -19,6 +19,7 @@ from nectar.keys.values import containers
 from nectar.keys.values.runtime import exception_parts
 
 _POINTER: Final = 8
+_CACHED_HASH: Final = "_attrs_cached_hash"  # which attrs keeps in instances, another one in every process
 _SET_BY_ENUM: Final = frozenset({"_value_", "_name_", "__objclass__", "_sort_order_", "_inverted_"})
 
 # How to read what a built-in type holds, without asking methods that a subclass may have replaced.
@@ -84,7 +85,7 @@ def _find_layout(cls: type, expander_for: Callable[[type], Expander | None]) -> 
         own = [(name, value) for name, value in vars(base).items() if type(value) is types.MemberDescriptorType]
         if not _is_explained(base, len(own)):
             return Layout(None, None, tuple(slots))
-        slots.extend((f"{base.__name__}.{name}", value) for name, value in sorted(own))
+        slots.extend((f"{base.__name__}.{name}", value) for name, value in sorted(own) if name != _CACHED_HASH)
     return Layout(_HELD[object], None, tuple(slots))
 
 
@@ -141,7 +142,7 @@ def _attributes(value: object) -> dict[str, object]:
         raise UnencodableError(
             f"an object of type {type(value).__qualname__}", "its attributes", "not all names are strings"
         )
-    return found
+    return {name: part for name, part in found.items() if name != _CACHED_HASH} if _CACHED_HASH in found else found
 
 
 def _is_set(slot: Any, value: object, cls: type) -> bool:

@@ -28,6 +28,7 @@ from nectar.keys.origin import (
     origin_of_module,
 )
 from nectar.keys.purity import observers, tables
+from nectar.keys.special_methods import in_its_role
 from nectar.keys.values.callables import dispatch_registry, expand_method
 from nectar.model.origin import APPLICATION, Origin
 from nectar.model.refusal import Refusal
@@ -297,7 +298,7 @@ def _look_into(owner: types.ModuleType | type) -> tuple[Patches, list[str]]:
         kind = type(value)
         if kind is types.FunctionType:
             if _is_foreign(value):
-                patches.append((f"{prefix}.{name}", value))
+                patches.append((f"{prefix}.{name}", in_its_role(name, value) if is_class else value))
             elif value.__name__ != name:
                 aliases.append(f"{prefix}.{name}={value.__code__.co_qualname}")
         elif not name.startswith("_") and (is_class or name.isupper()) and (plain := _plain(value)) is not None:
@@ -360,7 +361,10 @@ def _holds_foreign(value: object) -> bool:
         return any(_holds_foreign(part) for part in (value.fget, value.fset, value.fdel))  # type: ignore[attr-defined]
     if _is_foreign_class(kind):
         return True
-    inside = getattr(value, "__dict__", None)
+    try:
+        inside = object.__getattribute__(value, "__dict__")  # what the object itself would answer proves nothing
+    except AttributeError:
+        return False
     if not isinstance(inside, dict) or isinstance(value, types.ModuleType):
         return False
     return any(isinstance(part, (types.FunctionType, type)) and _holds_foreign(part) for part in inside.values())

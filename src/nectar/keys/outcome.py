@@ -17,11 +17,11 @@ from nectar.keys import declared
 from nectar.keys.ambient import Settings, always_touched
 from nectar.keys.expansion import joined
 from nectar.keys.features import Features
-from nectar.keys.functions import SpecialMethod
 from nectar.keys.origin import application_packages
 from nectar.keys.purity import tables
 from nectar.keys.registry import expander_for
 from nectar.keys.scheme import new_hasher
+from nectar.keys.special_methods import SpecialMethod
 from nectar.keys.walk import Observer, Walk, describe_type
 from nectar.model.refusal import Refusal
 

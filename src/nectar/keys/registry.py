@@ -17,6 +17,7 @@ from typing import Any, Final
 from nectar.keys import ambient, classes, exposed, functions, instances, library
 from nectar.keys.expansion import Expander, Expansion, WalkContext, always, joined
 from nectar.keys.modules import Follower
+from nectar.keys.special_methods import SpecialMethod
 from nectar.keys.values import containers, standard
 
 _LIBRARIES: Final = {
@@ -26,6 +27,7 @@ _LIBRARIES: Final = {
     "pandas": "nectar.keys.values.pandas_values",
     "pyarrow": "nectar.keys.values.arrow_values",
     "polars": "nectar.keys.values.polars_values",
+    "pydantic_core": "nectar.keys.values.pydantic_values",
 }
 
 
@@ -54,7 +56,7 @@ _expanders: dict[type, Expander] = {
     **standard.EXPANDERS,
     **containers.EXPANDERS,
     types.FunctionType: functions.expand_function,
-    functions.SpecialMethod: functions.expand_special_method,
+    SpecialMethod: functions.expand_special_method,
     types.BuiltinFunctionType: library.expand_builtin,
     types.MethodType: library.expand_bound_method,
     types.ModuleType: library.expand_module,

@@ -23,6 +23,7 @@ from typing import Any, Final
 
 from nectar.errors import UnencodableError
 from nectar.keys.expansion import Expander, Expansion, WalkContext, always, joined
+from nectar.keys.purity.mutators import is_transient
 from nectar.keys.values.bulk import content
 from nectar.keys.values.callables import attributes
 
@@ -118,7 +119,9 @@ def expand_semaphore(value: Any, walk: WalkContext) -> Expansion:
 
 
 def expand_thread_local(value: threading.local, walk: WalkContext) -> Expansion:
-    """Thread-local data: that of the present thread."""
+    """Thread-local data: that of the present thread, unless it is there only while something is being done."""
+    if is_transient(value):
+        return Expansion("thread local", joined("transient"), still=always)
     names, own = attributes(value)
     return Expansion("thread local", joined(*names), own, names)
 

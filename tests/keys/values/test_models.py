@@ -1,0 +1,235 @@
+"""Classes and instances of attrs and pydantic: the same key in every process, another one for other content."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[3] / "src"
+
+# Each line is a program that ends with a value; programs of one group must all have different keys.
+ATTRS = """
+import attrs
+@attrs.define
+class P:
+    a: int
+    b: list = attrs.field(factory=list)
+---
+value = P(1)
+---
+value = P(2)
+---
+value = P(1, [3])
+---
+value = P
+---
+@attrs.frozen
+class F:
+    a: int = attrs.field(default=3, validator=attrs.validators.instance_of(int))
+value = F()
+---
+@attrs.frozen
+class F:
+    a: int = attrs.field(default=3, validator=attrs.validators.instance_of(float), eq=False)
+value = F
+---
+@attrs.define
+class F:
+    a: int = attrs.field(default=3, converter=lambda v: v + 1)
+value = F()
+---
+@attrs.define
+class F:
+    a: int = attrs.field(default=3, converter=lambda v: v + 2)
+value = F
+---
+@attrs.define(slots=False)
+class F:
+    a: int = 4
+    def twice(self):
+        return self.a * 2
+value = F()
+---
+@attrs.define(slots=False)
+class F:
+    a: int = 4
+    def twice(self):
+        return self.a * 3
+value = F()
+---
+@attrs.frozen(cache_hash=True)
+class F:
+    a: int
+value = {F(1): 2, F(2): 1}
+"""
+PYDANTIC = """
+import datetime, typing, pydantic
+class P(pydantic.BaseModel):
+    a: int
+    b: typing.List[str] = []
+---
+value = P(a=1)
+---
+value = P(a=2)
+---
+value = P(a=1, b=[])
+---
+value = P
+---
+class Q(P):
+    c: float = pydantic.Field(1.5, gt=0)
+value = Q(a=1)
+---
+class Q(P):
+    c: float = pydantic.Field(1.5, gt=1)
+value = Q(a=1)
+---
+class Q(P):
+    model_config = pydantic.ConfigDict(frozen=True, str_to_lower=True)
+value = Q(a=1)
+---
+class Q(P):
+    model_config = pydantic.ConfigDict(frozen=True)
+value = Q(a=1)
+---
+class Q(P):
+    @pydantic.field_validator("a")
+    @classmethod
+    def check(cls, v):
+        return v
+value = Q(a=1)
+---
+class Q(P):
+    @pydantic.field_validator("a")
+    @classmethod
+    def check(cls, v):
+        return v + 1
+value = Q(a=0)
+---
+class Q(P):
+    @pydantic.field_validator("a", mode="before")
+    @classmethod
+    def check(cls, v):
+        return v
+value = Q(a=1)
+---
+class Q(P):
+    @pydantic.model_validator(mode="after")
+    def check(self):
+        return self
+value = Q(a=1)
+---
+class Q(P):
+    @pydantic.computed_field
+    @property
+    def d(self) -> int:
+        return self.a
+value = Q(a=1)
+---
+class Q(P):
+    @pydantic.computed_field
+    @property
+    def d(self) -> int:
+        return self.a + 1
+value = Q(a=1)
+---
+class Q(P):
+    @pydantic.field_serializer("a")
+    def text(self, v):
+        return str(v)
+value = Q(a=1)
+---
+class Q(P):
+    @pydantic.field_serializer("a")
+    def text(self, v):
+        return repr(v) + "!"
+value = Q(a=1)
+---
+class Q(pydantic.BaseModel):
+    inner: P
+    others: typing.List["Q"] = []
+    when: datetime.date = datetime.date(2020, 1, 1)
+value = Q(inner=P(a=1), others=[Q(inner=P(a=2))])
+---
+class Q(pydantic.BaseModel):
+    _hidden: int = pydantic.PrivateAttr(1)
+value = Q()
+---
+class Q(pydantic.BaseModel):
+    _hidden: int = pydantic.PrivateAttr(2)
+value = Q()
+---
+T = typing.TypeVar("T")
+class Q(pydantic.BaseModel, typing.Generic[T]):
+    x: T
+value = Q[int](x=1)
+---
+T = typing.TypeVar("T")
+class Q(pydantic.BaseModel, typing.Generic[T]):
+    x: T
+value = Q[float](x=1)
+---
+class Q(pydantic.RootModel[typing.List[int]]):
+    pass
+value = Q([1])
+---
+@pydantic.dataclasses.dataclass
+class Q:
+    a: int
+value = Q(1)
+---
+@pydantic.dataclasses.dataclass
+class Q:
+    a: int = pydantic.Field(gt=0)
+value = Q(1)
+---
+value = pydantic.TypeAdapter(typing.List[int])
+---
+value = pydantic.TypeAdapter(typing.List[float])
+"""
+RUN = """
+import json, sys
+from nectar.keys.call import call_of
+def reads(x):
+    return x.a
+head, *programs = json.loads(sys.argv[1])
+keys = []
+for program in programs:
+    space = {"__name__": "__main__"}
+    exec(head, space)
+    exec(program, space)
+    vars(sys.modules["__main__"]).update(space)
+    call = call_of(reads, {"x": space["value"]})
+    assert not call.refusals, (program, call.refusals)
+    keys.append(call.digest.hex())
+    assert call_of(reads, {"x": space["value"]}).digest.hex() == keys[-1], program
+print(json.dumps(keys))
+"""
+
+
+def keys_of(text, seed):
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "PYTHONHASHSEED": seed}
+    programs = json.dumps([program.strip() for program in text.split("---")])
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, programs], env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize(("library", "text"), [("attrs", ATTRS), ("pydantic", PYDANTIC)])
+def test_keys_are_the_same_in_other_processes_and_differ_where_programs_do(library, text):
+    pytest.importorskip(library)
+    keys = keys_of(text, "1")
+    assert keys == keys_of(text, "2")
+    programs = text.split("---")[1:]
+    alike = [
+        (one, two)
+        for at, one in enumerate(programs)
+        for other, two in enumerate(programs[:at])
+        if keys[at] == keys[other]
+    ]
+    assert alike == []
