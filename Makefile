@@ -2,11 +2,14 @@
 #
 #   make demo               a program is run, edited and run again; what is known is not computed again
 #   make test               the tests, on the default Python; of Spark programs, on Sail, a small part
+#   make test-quick         the part of the tests that tells most, in some three minutes
+#   make test-wheel         the wheel in empty environments, installed without an index: programs are reused there
 #   make test-sail          all tests of Spark programs, on Sail, in an environment of their own
 #   make test-spark         the same on a Spark server (needs Java); make test-spark SPARK=4.2.0: on that version
 #   make check              ruff, mypy, import-linter, deptry
 #   make test-deep          the long tests too
-#   make test-all-pythons   the tests on every supported Python that is installed here
+#   make test-all-pythons   the tests on every supported Python that is installed here; TESTS=test-quick: that part
+#   make test-other-pythons the quick part on every one of them but that of .venv
 #   make bench              all benchmarks; make bench-fingerprint: one of them
 #   make bench-spark-server the benchmark of Spark programs on a Spark server (needs Java)
 #   make docs               the documentation as a web site, in site/
@@ -15,7 +18,12 @@
 PYTHON ?= python3
 VENV ?= .venv
 JOBS ?= 3
-MINORS ?= 11 12 13 14 15
+MINORS ?= 11 12 13
+TESTS ?= test
+# Fingerprints, which depend on the version of Python most; then a part of everything that a program meets.
+QUICK := $(addprefix tests/,golden keys/bytecode keys/values keys/purity keys/test_*.py store catalog dialects/python \
+	$(addprefix dialects/polars/test_,api.py engine.py content.py plan.py derived.py incremental.py regressions.py) \
+	integration/test_exit.py test_session.py test_threads.py test_public_api.py)
 TOPICS := fingerprint store memo polars incremental derived service spark dask locality
 
 comma := ,
@@ -24,6 +32,8 @@ READY := $(VENV)/.ready
 DOCS_READY := $(VENV)/.ready-docs
 SAIL_VENV ?= $(VENV)-sail
 SAIL_READY := $(SAIL_VENV)/.ready
+WHEELS := .cache/wheels/$(notdir $(VENV))
+WHEELS_READY := $(WHEELS)/.ready
 SPARK ?=
 SPARK_VENV ?= .venv-spark$(addprefix -,$(SPARK))
 SPARK_READY := $(SPARK_VENV)/.ready
@@ -42,7 +52,7 @@ install = if command -v uv >/dev/null 2>&1; \
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-sail-small test-sail test-spark test-spark-with-java test-deep test-all-pythons check format bench docs clean
+.PHONY: help venv demo test test-quick test-wheel test-other-pythons test-sail-small test-sail test-spark test-spark-with-java test-deep test-all-pythons check format bench docs clean
 .DELETE_ON_ERROR:
 
 help:
@@ -88,6 +98,20 @@ test: $(READY)
 	$(BIN)/python -m pytest -n $(JOBS)
 	@$(MAKE) --no-print-directory test-sail-small
 
+test-quick: $(READY)
+	$(BIN)/python -m pytest -q -n $(JOBS) $(QUICK)
+
+# What the wheel needs, and what builds it. The wheel itself is built anew by every test.
+$(WHEELS_READY): $(READY)
+	@echo "Getting wheels into $(WHEELS) (once)"
+	@$(BIN)/python -m pip wheel -qq -c constraints.txt -w $(WHEELS) hatchling '.[polars]'
+	@touch $@
+
+test-wheel: $(WHEELS_READY)
+	@rm -f $(WHEELS)/nectar_data-*
+	@$(BIN)/python -m pip wheel -qq --no-index --find-links $(WHEELS) --no-deps -w $(WHEELS) .
+	NECTAR_TEST_WHEELS=$(WHEELS) $(BIN)/python -m pytest -q tests/integration/test_wheel.py
+
 # Sail has no wheels for some systems, and comes late to new versions of Python.
 test-sail-small:
 	@if $(MAKE) --silent --no-print-directory $(SAIL_READY); \
@@ -109,19 +133,25 @@ test-deep: $(READY)
 
 # A python3.X on the PATH may be a shim that leads nowhere, so each candidate is asked for its version first.
 test-all-pythons:
-	@tested=""; failed=""; \
+	@tested=""; failed=""; absent=""; \
 	for minor in $(MINORS); do \
+		absent="$$absent 3.$$minor"; \
 		for candidate in "python3.$$minor" "$$HOME"/.pyenv/versions/3.$$minor.*/bin/python; do \
 			"$$candidate" -c "import sys; sys.exit(sys.version_info[:2] != (3, $$minor))" 2>/dev/null || continue; \
 			echo "== Python 3.$$minor"; \
-			tested="$$tested 3.$$minor"; \
-			$(MAKE) --no-print-directory test PYTHON="$$candidate" VENV=.venv-3.$$minor || failed="$$failed 3.$$minor"; \
+			tested="$$tested 3.$$minor"; absent="$${absent% 3.$$minor}"; \
+			$(MAKE) --no-print-directory $(TESTS) PYTHON="$$candidate" VENV=.venv-3.$$minor || failed="$$failed 3.$$minor"; \
 			break; \
 		done; \
 	done; \
-	if test -z "$$tested"; then echo "Skipped: no Python 3.11 or newer was found on the PATH or under ~/.pyenv/versions"; \
-	elif test -n "$$failed"; then echo "Failed on:$$failed (tested:$$tested)"; exit 1; \
-	else echo "Passed on:$$tested"; fi
+	if test -n "$$absent"; then echo "Not found on the PATH or under ~/.pyenv/versions, so not tested:$$absent"; fi; \
+	if test -n "$$failed"; then echo "Failed on:$$failed (tested:$$tested)"; exit 1; \
+	elif test -n "$$tested"; then echo "Passed on:$$tested"; fi
+
+test-other-pythons: $(READY)
+	@this=$$($(BIN)/python -c 'import sys; print(sys.version_info[1])'); \
+	others=$$(for minor in $(MINORS); do test $$minor = $$this || printf '%s ' $$minor; done); \
+	$(MAKE) --no-print-directory test-all-pythons TESTS=test-quick MINORS="$$others"
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -175,6 +175,17 @@ def test_bytecode_that_is_not_known_is_named(monkeypatch):
         nectar.fingerprint(f)
 
 
+def test_bytecode_of_a_python_that_is_not_known_is_refused_before_it_is_read(monkeypatch):
+    """Instructions may have kept their names and changed what they mean."""
+
+    def f(n):
+        return n + 123456
+
+    monkeypatch.setattr("nectar.keys.bytecode.symbolic.PYTHON", (3, 99))
+    with pytest.raises(UnencodableError, match=r"f \(test_bad_input.py:\d+\).*up to 3\.13, and this is 3\.99"):
+        nectar.fingerprint(f)
+
+
 def test_refusals_name_function_file_and_line():
     import time
 

@@ -71,8 +71,7 @@ def resolve_function(function: types.FunctionType, observed: Features) -> tuple[
     try:
         template = template_of(function.__code__)
     except UnknownInstruction as unknown:
-        reason = f"instruction {unknown} is not known to this version of Nectar"
-        raise UnencodableError(describe(function), "its bytecode", reason) from unknown
+        raise UnencodableError(describe(function), "its bytecode", str(unknown)) from unknown
     resolution = Resolution(function.__globals__, builtins_of(function), contents(function), observed)
     return resolution, resolution.render(template)
 

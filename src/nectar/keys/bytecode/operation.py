@@ -12,12 +12,15 @@ from dataclasses import dataclass
 from typing import Final
 
 PARAM, CONST, GLOBAL, FREE, CELL, CELLS, RESULT, MERGE, UNBOUND, NULL, CAUGHT = range(11)
-SINCE_312: Final = sys.version_info >= (3, 12)
-SINCE_313: Final = sys.version_info >= (3, 13)
+# Newer versions have new instructions, and give another meaning to some that kept their names.
+KNOWN_PYTHONS: Final = ((3, 11), (3, 12), (3, 13))
+PYTHON: Final = sys.version_info[:2]
+SINCE_312: Final = PYTHON >= (3, 12)
+SINCE_313: Final = PYTHON >= (3, 13)
 
 
 class UnknownInstruction(Exception):
-    """The bytecode has an instruction there is no rule for."""
+    """The bytecode means something that there is no rule for; the message says what, to be read after a colon."""
 
 
 # Values of this package are plain slotted classes: the fields of a NamedTuple take several times as long to read, and

@@ -329,7 +329,7 @@ def _set_function_attribute(machine: Machine, arg: int) -> None:
     part, _ = machine.pop(2)
     made = machine.operations.pop()
     if made.name != "MAKE_FUNCTION":
-        raise UnknownInstruction("SET_FUNCTION_ATTRIBUTE")
+        raise UnknownInstruction("SET_FUNCTION_ATTRIBUTE does not follow MAKE_FUNCTION")
     parts = dict(zip(made.arg, made.operands[1:], strict=True))  # type: ignore[call-overload]
     _emit_function(machine, made.operands[0], {**parts, arg: part})
 

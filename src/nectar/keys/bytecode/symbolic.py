@@ -23,9 +23,11 @@ from nectar.keys.bytecode.operation import (
     CELL,
     CONST,
     FREE,
+    KNOWN_PYTHONS,
     MERGE,
     NULL,
     PARAM,
+    PYTHON,
     RESULT,
     SINCE_312,
     UNBOUND,
@@ -81,7 +83,10 @@ _KEEPING: Final = {"JUMP_IF_FALSE_OR_POP", "JUMP_IF_TRUE_OR_POP"}  # these leave
 
 
 def run(code: types.CodeType) -> Symbolic:
-    """The symbolic execution of every reachable block of code."""
+    """The symbolic execution of every reachable block of code. Raises UnknownInstruction if Nectar cannot read it."""
+    if PYTHON not in KNOWN_PYTHONS:
+        newest, this = (".".join(map(str, version)) for version in (KNOWN_PYTHONS[-1], PYTHON))
+        raise UnknownInstruction(f"this version of Nectar reads bytecode of Python up to {newest}, and this is {this}")
     return Machine(code).run()
 
 
@@ -158,7 +163,7 @@ class Machine:
         stack = self.stack
         taken = tuple(stack[-count:])
         if len(taken) != count:
-            raise UnknownInstruction("stack underflow")
+            raise UnknownInstruction("its instructions take more from the stack than they put there")
         del stack[-count:]
         return taken
 
@@ -251,7 +256,7 @@ class Machine:
                 self.offset = offset
                 ending = rule(self, arg) or ending
             elif name not in NOTHING:
-                raise UnknownInstruction(name)
+                raise UnknownInstruction(f"instruction {name} is not known to this version of Nectar")
         return Straight(
             block.start, merges, self.operations, ending, self._exits(block, ending), list(self.locals), handler
         )
