@@ -48,20 +48,26 @@ class _Memory(NamedTuple):
 _memory: dict[object, _Memory] = {}
 
 
-def outcome_of(value: object, observed: frozenset[str] = frozenset()) -> Outcome:
-    """The outcome for value as it is now. observed: what others look at, besides the code reached from value."""
+def outcome_of(
+    value: object, observed: frozenset[str] = frozenset(), memory: dict[object, Any] | None = None
+) -> Outcome:
+    """The outcome for value as it is now. observed: what others look at, besides the code reached from value.
+
+    memory: where it is remembered, however heavy it is, if not with all others: whoever has it ends its life.
+    """
     key = _key(value), observed
-    known = _memory.get(key)
+    remembered = _memory if memory is None else memory
+    known = remembered.get(key)
     if known is not None and known.circumstances == _circumstances() and _holds(known.rechecks):
         return known.outcome
     walk, digest, refusals = explore(value, observed=observed)
     outcome = Outcome(digest, refusals, walk)
-    if walk.weight <= _LIGHT:
-        if len(_memory) >= _REMEMBERED:
-            _memory.clear()
-        _memory[key] = _Memory(value, walk.rechecks, outcome, _circumstances())
+    if walk.weight <= _LIGHT or memory is not None:
+        if len(remembered) >= _REMEMBERED:
+            remembered.clear()
+        remembered[key] = _Memory(value, walk.rechecks, outcome, _circumstances())
     else:
-        _memory.pop(key, None)
+        remembered.pop(key, None)
     return outcome
 
 

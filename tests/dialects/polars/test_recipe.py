@@ -81,7 +81,7 @@ def test_the_proof_of_a_part_is_the_proof_of_its_plan_alone(enabled, log):
     right = pl.concat([pl.scan_parquet(log / "day-2.parquet"), pl.scan_parquet(log / "day-1.parquet")])
     whole = keyed(Plan.of(left.join(right, on="page").sort("page")), enabled.inputs)
     for number, node in enumerate(whole.program.nodes):
-        made = recipes.Made(whole, number, pl.DataFrame({"a": [1]}), node.text, 0.0, (), "")
+        made = recipes.Made(whole, number, pl.DataFrame({"a": [1]}), node.text, 0.0, (), "", None)
         written = recipes.recipe_of(enabled.inputs, made)
         alone = keyed(Plan(written.plan), enabled.inputs)
         names = {scan.step: [file.names[0] for file in scan.files] for scan in written.recipe.scans}

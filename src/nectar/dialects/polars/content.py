@@ -15,17 +15,16 @@ import msgspec
 from nectar.dialects.polars.plan import Step
 from nectar.errors import NectarError
 from nectar.keys.scheme import digest_of
+from nectar.keys.values.polars_functions import callback_in, tokens_work
 from nectar.keys.values.polars_plans import (
     MAP_FUNCTIONS,
     PLANS,
     REFUSED_EXPRESSIONS,
     REFUSED_PLANS,
-    Callback,
     is_python,
     looks_pickled,
     said_and_pickle,
     unknown_kinds,
-    unpickled,
 )
 
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -98,6 +97,9 @@ class _Reader:
     def _rewritten(self, value: Any, keys: tuple[str, ...]) -> Any:
         """The value with Python functions replaced by their numbers; they are fingerprinted on their own."""
         if isinstance(value, dict):
+            if value.get("Object") == "object":  # a type, as Polars writes it; it does not know it again
+                self.acts = True
+                self.refusals.append("it gives Python objects (pl.Object), which cannot be kept")
             return {name: self._entry(str(name), inner, keys) for name, inner in value.items()}
         if isinstance(value, list):
             if is_python(keys) and value and all(type(each) is int for each in value):
@@ -129,10 +131,14 @@ class _Reader:
         from nectar.keys.outcome import outcome_of  # takes long to load, and most plans hold no function
 
         self.live = True
+        if not tokens_work():
+            self.acts = True
+            self.refusals.append("how this version of Polars writes down Python functions is not known")
+            return None
         try:
             said, _ = said_and_pickle(pickled, "a Polars plan")
-            function = unpickled(pickled, "a Polars plan")
-            outcome = outcome_of(Callback(function))
+            callback = callback_in(pickled, "a Polars plan")
+            outcome = outcome_of(callback, memory=callback.outcomes)
         except NectarError as error:
             self.acts = True
             self.refusals.append(str(error))
@@ -141,6 +147,7 @@ class _Reader:
             self.acts = True
             self.refusals.append(f"its Python function cannot be read: {type(error).__name__}: {error}")
             return None
+        function = callback.function
         if (getattr(function, "__module__", ""), getattr(function, "__qualname__", "")) == _INSPECT:
             self.refusals.append("it prints what passes through it (inspect), which a known result would not")
         self.refusals += [str(refusal) for refusal in outcome.refusals]

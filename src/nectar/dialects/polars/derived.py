@@ -8,7 +8,6 @@ program over a name has the keys that it would have over the query that the name
 from __future__ import annotations
 
 import io
-import pickle
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ from nectar.catalog.service import Catalog
 from nectar.datasets.access import Place, catalog_knowing, result_of
 from nectar.dialects.polars.plan import Step
 from nectar.dialects.polars.stored import rows_of
+from nectar.keys.values.polars_functions import given_in
 from nectar.program.tree import Order
 
 # Made again, it may have its rows in another order, and its sums may differ in the last bit: parts of programs that use
@@ -28,7 +28,6 @@ _AS_MADE: Final = {
     "python_source": "IOPlugin", "validate_schema": False, "is_pure": True, "explain_name": None,
     "explain_detail": None,
 }  # fmt: skip
-_MARK: Final = __name__.encode()
 
 
 class ResultReader:
@@ -63,14 +62,11 @@ def reader_of(step: Step) -> ResultReader | None:
     if step.kind != "PythonScan":
         return None
     options: dict[str, Any] = dict(step.body.get("options") or {})
-    pickled, _ = bytes(options.pop("scan_fn", b"")), options.pop("schema_fn", None)
-    if options != _AS_MADE or set(step.body) != {"options"} or _MARK not in pickled:
+    scan_function, _ = bytes(options.pop("scan_fn", b"")), options.pop("schema_fn", None)
+    if options != _AS_MADE or set(step.body) != {"options"}:
         return None
-    try:
-        found = pickle.loads(pickled[pickled.index(b"\x80") :])
-    except Exception:  # pickles of others may raise anything
-        return None
-    return found if type(found) is ResultReader else None
+    found = given_in(scan_function)
+    return found.function if found is not None and type(found.function) is ResultReader else None
 
 
 # schemas

@@ -20,11 +20,11 @@ import msgspec
 import polars as pl
 
 from nectar.catalog.service import Catalog
-from nectar.dialects.polars.content import content_of
 from nectar.dialects.polars.keying import Keyed
 from nectar.dialects.polars.plan import Step
 from nectar.dialects.polars.words import detail_of, phrases_of
-from nectar.keys.values.polars_plans import Callback, is_python, unpickled
+from nectar.keys.values.polars_functions import callback_in
+from nectar.keys.values.polars_plans import is_python
 
 _log: Final = logging.getLogger("nectar.polars")
 _PROCESS: Final = uuid.uuid4().hex
@@ -89,7 +89,8 @@ def _steps(keyed: Keyed) -> Iterator[StepRecord]:
         if not node.inputs:
             yield StepRecord(node.text, "", (), keys[0], keys, short(node.program), sources.get(number, ()))
             continue
-        content = content_of(step)
+        content = keyed.contents[number]
+        assert content is not None, "only sources have none"
         traces = tuple(_traces(step)) if content.live else ()
         yield StepRecord(
             node.text, detail_of(step), phrases_of(step), short(content.canonical), keys, short(node.program),
@@ -107,7 +108,7 @@ def _traces(step: Step) -> Iterator[str]:
         from nectar.keys.api import trace  # takes long to load, and most plans hold no function
 
         try:
-            yield trace(Callback(unpickled(pickled, "a Polars plan"))).to_json()
+            yield trace(callback_in(pickled, "a Polars plan")).to_json()
         except Exception as error:  # pickles of others may raise anything; the step is still compared by its digest
             _log.debug("no trace of a function: %s", error)
 

@@ -15,7 +15,7 @@ from nectar.catalog.service import Kept
 from nectar.dialects.polars.growth import spans_of, watch
 from nectar.dialects.polars.provenance import sources_of
 from nectar.dialects.polars.query import Query, about, changed, is_opened
-from nectar.dialects.polars.recipe import Made, recorded
+from nectar.dialects.polars.recipe import Made, pickles_at_once, recorded
 from nectar.errors import EnvironmentFailure
 from nectar.model.entry import Entry
 from nectar.recipes.environment import working_folder
@@ -74,6 +74,13 @@ def keep(query: Query, number: int, frame: pl.DataFrame, seconds: float, part: P
     part = part or Part(node.text)
     if node.refusal or query.keyed.is_result(number):
         return
+    if any("Object" in str(dtype) for dtype in frame.schema.dtypes()):
+        part.keeping = "not kept: it holds Python objects (pl.Object)"
+        return
+    pickles = pickles_at_once(query.keyed, number) if number in query.keyed.live else None
+    if not query.keyed.runs_the_same(number):  # now, and not later: the program goes on, and may change them
+        part.keeping = "not kept: a function in it, or what it refers to, changed while it ran"
+        return
     size = int(frame.estimated_size())
     part.keeping, part.size = "being kept", size
     copy = _with_memory_of_its_own(frame) if query.keyed.reads_memory else frame.clone()
@@ -99,7 +106,7 @@ def keep(query: Query, number: int, frame: pl.DataFrame, seconds: float, part: P
                 part.keeping = f"not kept: {why_not.removeprefix('not kept: ')}"
                 return
             keys = tuple(entry.key for entry in made_from)
-            made = Made(query.keyed, number, copy, what, seconds, keys, folder)
+            made = Made(query.keyed, number, copy, what, seconds, keys, folder, pickles)
             recipe = recorded(query.catalog, query.session.inputs, made)
             answer = query.catalog.keep(
                 node.key, node.program, copy, table=True, seconds=seconds, made_from=made_from, about=what,

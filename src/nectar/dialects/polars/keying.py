@@ -32,7 +32,8 @@ class Keyed:
     step_of: for each node the step it stands for; the first, if several are the same. node_of: for each step its node,
     or -1 if the root does not need it. sources: of each scan, the files it read and their identities; results of other
     programs are sources without files. resolved: the plan as a frame, which looked at its files after they were
-    identified; None if nobody made it. live: nodes with a Python function at or below them.
+    identified; None if nobody made it. contents: of each step what it is, as the keys were made; None of sources.
+    live: nodes with a Python function at or below them.
     """
 
     plan: Plan
@@ -40,8 +41,9 @@ class Keyed:
     step_of: tuple[int, ...]
     node_of: tuple[int, ...]
     sources: tuple[tuple[int, Source, tuple[Identity, ...]], ...]
-    resolved: pl.LazyFrame | None = None
-    live: frozenset[int] = frozenset()
+    resolved: pl.LazyFrame | None
+    contents: tuple[Content | None, ...]
+    live: frozenset[int]
 
     def steps_of(self, node: int) -> list[int]:
         """All steps that are the same computation as a node."""
@@ -60,6 +62,20 @@ class Keyed:
     def identities(self) -> list[Identity]:
         """Of all files, those of several scans several times."""
         return [identity for _, _, found in self.sources for identity in found]
+
+    def runs_the_same(self, node: int) -> bool:
+        """Whether the Python functions of a node, and of what it is made from, are still what its key says.
+
+        They are the objects of the program, which may have changed them, or what they refer to, at any time.
+        """
+        if node not in self.live:
+            return True
+        below = {each for each in self.program.below(node) if each in self.live}
+        return all(
+            content is None or not content.live or content_of(self.plan.steps[number]) == content
+            for number, content in enumerate(self.contents)
+            if self.node_of[number] in below
+        )
 
     def reads_the_same(self, scans: Container[int]) -> bool:
         """Whether these scans still find the same files, with the same types; their contents are another question."""
@@ -84,7 +100,7 @@ def key_over(keyed: Keyed, step: int, names: Mapping[int, Sequence[bytes]], whic
     changed = {scan: _key_of_files(nodes[keyed.node_of[scan]].program, found) for scan, found in names.items()}
     for number in range(min(names), step + 1):
         if number not in changed and any(source in changed for source in plan.steps[number].inputs):
-            content, inputs = _identifying(plan, number, content_of(plan.steps[number]))
+            content, inputs = _identifying(plan, number, keyed.contents[number])
             below = [changed.get(source) or nodes[keyed.node_of[source]].keys[which] for source in inputs]
             changed[number] = _key_of_step(frame, content, below)
     return changed[step]
@@ -102,10 +118,11 @@ def _key_of_step(frame: bytes, canonical: bytes, below: Sequence[bytes]) -> byte
     return digest_of(frame + joined("key", canonical, *below))
 
 
-def _identifying(plan: Plan, number: int, content: Content) -> tuple[bytes, tuple[int, ...]]:
+def _identifying(plan: Plan, number: int, content: Content | None) -> tuple[bytes, tuple[int, ...]]:
     """What a step does, and the steps it does it to. Filters one after the other are one, in any order."""
     conditions, below = conditions_of(plan.steps[number]), number
     if not conditions:
+        assert content is not None, "a source is made from nothing"
         return content.canonical, plan.steps[number].inputs
     gathered: set[bytes] = set()
     for _ in range(_MOST_FILTERS):
@@ -146,7 +163,7 @@ class _Keying:
         nodes = self._in_order(self._node_of[-1])
         return Keyed(
             self._plan, Program(tuple(nodes)), tuple(self._steps), tuple(self._node_of), tuple(self._sources),
-            sources.frame, self._live(nodes, contents),
+            sources.frame, tuple(contents), self._live(nodes, contents),
         )  # fmt: skip
 
     def _live(self, nodes: Sequence[Node], contents: Sequence[Content | None]) -> frozenset[int]:

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
 import polars as pl
 
 from nectar.errors import UserError
+from nectar.keys.values.polars_functions import Functions
 from nectar.keys.values.polars_plans import REFUSED_PLANS
 
 HEADER: Final = 79  # bytes before the slots: a word, the version, the hash of the format
@@ -26,6 +27,7 @@ _AS_WRITTEN: Final = pl.QueryOptFlags.none()._pyoptflags
 _FRAMES: Final = {"DataFrameScan": "df", "Pivot": "on_columns"}  # where steps refer to a frame in memory
 # A reference to a slot, as MessagePack has it: {"idx": number, "version": number}.
 _REFERENCE: Final = re.compile(rb"\x82\xa3idx(?:[\x00-\x7f]|\xcc.|\xcd..|\xce....)\xa7version", re.DOTALL)
+_PICKLE: Final = re.compile(rb"\x80[\x02-\x05]")  # how pickles begin, also where Polars writes them number by number
 
 
 class _Slot(msgspec.Struct):
@@ -50,17 +52,25 @@ _decode: Final = msgspec.msgpack.Decoder(_Arena).decode
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step. kind: as Polars calls it. body: its content, inputs left out. inputs: numbers of other steps."""
+    """One step. kind: as Polars calls it. body: its content, inputs left out. inputs: numbers of other steps.
+
+    functions: keeps the Python functions of the plan, which the body only has tokens of.
+    """
 
     kind: str
     body: dict[str, Any]
     inputs: tuple[int, ...]
+    functions: Functions = field(default_factory=Functions, compare=False, repr=False)
 
 
 class Plan:
-    """The steps of a lazy frame; the last is the root."""
+    """The steps of a lazy frame; the last is the root.
 
-    def __init__(self, data: bytes) -> None:
+    functions: the Python functions in it. Frames that are made from the plan can be run as long as they are there.
+    """
+
+    def __init__(self, data: bytes, functions: Functions | None = None) -> None:
+        self.functions = functions or Functions()
         self.header = data[:HEADER]
         self._arena = _decode(data[HEADER:])
         self.steps: list[Step] = []
@@ -78,7 +88,8 @@ class Plan:
 
         Of a clone: writing it down keeps others who want to change the frame waiting, who may have what it needs.
         """
-        return cls(frame.clone().serialize())
+        functions = Functions()
+        return cls(functions.serialised(frame.clone()._ldf.serialize_binary), functions)
 
     @property
     def root(self) -> int:
@@ -102,6 +113,8 @@ class Plan:
                 continue
             raw = self._arena.dsl_plans[slot].value
             body = msgspec.msgpack.decode(raw)
+            if _PICKLE.search(raw):
+                body = self.functions.adopted(body, ())
             references = _references(body)
             _expect_no_others(body, raw, references)
             missing = [each for each in references if each not in self._number_of_slot]
@@ -118,7 +131,7 @@ class Plan:
         rest = {name: value for name, value in content.items() if name not in _INPUTS and name != _SEVERAL}
         if kind == "Pivot":  # what the step does is in the frame; its number is not even the same in the next plan
             rest["on_columns"] = bytes(self._arena.dataframes[content["on_columns"]["idx"]])
-        self.steps.append(Step(kind, rest, tuple(inputs)))
+        self.steps.append(Step(kind, rest, tuple(inputs), self.functions))
         self._bodies.append(body)
         return len(self.steps) - 1
 
@@ -138,9 +151,18 @@ class Plan:
             return replaced[number]
         return pl.LazyFrame.deserialize(io.BytesIO(self.written(number, replaced, once)))
 
-    def written(self, number: int, replaced: Mapping[int, pl.LazyFrame] = {}, once: Mapping[int, bytes] = {}) -> bytes:
-        """The plan that ends with a step, as Polars serialises it; sources in it may be replaced by others."""
-        return _Writer(self, replaced, once).written(number)
+    def written(
+        self,
+        number: int,
+        replaced: Mapping[int, pl.LazyFrame] = {},
+        once: Mapping[int, bytes] = {},
+        changed: Callable[[Any], Any] | None = None,
+    ) -> bytes:
+        """The plan that ends with a step, as Polars serialises it; sources in it may be replaced by others.
+
+        changed: what becomes of each step that holds Python functions.
+        """
+        return _Writer(self, replaced, once, changed).written(number)
 
     def schema(self, number: int) -> pl.Schema:
         """Columns and types of what a step gives, as they were when first asked for."""
@@ -186,7 +208,7 @@ class Plan:
         """The only slot of a lazy frame that is nothing but a source; written once, however often it is used."""
         known = self._sources.get(id(source))
         if known is None:
-            self._sources[id(source)] = known = (source, _single_slot(source))
+            self._sources[id(source)] = known = (source, _single_slot(source, self.functions))
         return known[1]
 
     def slots(self) -> dict[int, int]:
@@ -215,10 +237,17 @@ def traverser_of(frame: pl.LazyFrame) -> Any:
 class _Writer:
     """Writes one plan: slots of its own, in the order of steps."""
 
-    def __init__(self, plan: Plan, replaced: Mapping[int, pl.LazyFrame], once: Mapping[int, bytes]) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        replaced: Mapping[int, pl.LazyFrame],
+        once: Mapping[int, bytes],
+        changed: Callable[[Any], Any] | None,
+    ) -> None:
         self._plan = plan
         self._replaced = replaced
         self._once = once
+        self._changed = changed
         self._slots: list[_Slot] = [plan._arena.dsl_plans[0]]  # the first is a placeholder, as Polars has it
         self._at: dict[int, int] = {}
         self._kept = plan.slots()
@@ -245,7 +274,10 @@ class _Writer:
         return sorted(seen)
 
     def _add(self, body: Any) -> int:
-        self._slots.append(_Slot(msgspec.Raw(msgspec.msgpack.encode(body)), 1))
+        raw = msgspec.msgpack.encode(body)
+        if self._changed is not None and _PICKLE.search(raw):
+            raw = msgspec.msgpack.encode(self._changed(msgspec.msgpack.decode(raw)))
+        self._slots.append(_Slot(msgspec.Raw(raw), 1))
         return len(self._slots) - 1
 
     def _is_once(self, number: int) -> bool:
@@ -282,9 +314,9 @@ class _Writer:
         return {step.kind: content}
 
 
-def _single_slot(frame: pl.LazyFrame) -> msgspec.Raw:
+def _single_slot(frame: pl.LazyFrame, functions: Functions) -> msgspec.Raw:
     """The only slot of a lazy frame that is nothing but a source."""
-    arena = _decode(frame.serialize()[HEADER:])
+    arena = _decode(functions.serialised(frame._ldf.serialize_binary)[HEADER:])
     return arena.dsl_plans[arena.root.idx].value
 
 

@@ -9,13 +9,12 @@ from dataclasses import replace
 import polars as pl
 
 from nectar import __version__
-from nectar.dialects.polars.content import content_of
 from nectar.dialects.polars.derived import reader_of, schema_bytes
 from nectar.dialects.polars.history import functions_in
 from nectar.dialects.polars.incremental.parts import Parts
 from nectar.dialects.polars.keying import Keyed
 from nectar.dialects.polars.plan import Step
-from nectar.keys.values.polars_plans import Callback, unpickled
+from nectar.keys.values.polars_functions import callback_in
 from nectar.model.lineage import FileRead, FunctionUsed, Sources
 from nectar.rewrite.states import Piece
 from nectar.store.inputs.identity import Identity
@@ -57,11 +56,11 @@ def files_of(identities: Iterable[Identity]) -> tuple[FileRead, ...]:
 
 
 def _functions_of(step: Step) -> Iterator[FunctionUsed]:
-    if step.kind in ("Scan", "DataFrameScan", "PythonScan") or not content_of(step).live:
+    if step.kind in ("Scan", "DataFrameScan", "PythonScan"):
         return
     from nectar.keys.outcome import explore  # takes long to load, and most plans hold no function
     from nectar.keys.sources import functions_of
 
     for pickled in functions_in(step.body, (step.kind,)):
-        walk, _, _ = explore(Callback(unpickled(pickled, "a Polars plan")))
+        walk, _, _ = explore(callback_in(pickled, "a Polars plan"))
         yield from functions_of(walk)

@@ -24,7 +24,7 @@ from nectar.dialects.polars.engine import PolarsEngine
 from nectar.dialects.polars.keying import Keyed, keyed
 from nectar.dialects.polars.plan import Plan
 from nectar.dialects.polars.query import Query, changed, looked_up
-from nectar.dialects.polars.recipe import functions_of, pickled_in, proof_of, this_environment, with_fixed_files
+from nectar.dialects.polars.recipe import functions_of, proof_of, this_environment, with_fixed_files
 from nectar.dialects.rebuilding import Order, because, run_first
 from nectar.errors import RebuildError
 from nectar.keys.values import polars_plans
@@ -197,4 +197,4 @@ def _suspects(query: Query) -> list[str]:
     from nectar.recipes.code import suspects_in
 
     plan = query.keyed.plan
-    return suspects_in(functions_of(list(pickled_in(plan, range(len(plan.steps))))))
+    return suspects_in(functions_of(plan, range(len(plan.steps))))

@@ -7,8 +7,9 @@ in here, the result is kept all the same, and counts as one that cannot be made 
 from __future__ import annotations
 
 import logging
+import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -17,12 +18,14 @@ import polars as pl
 from nectar.catalog.service import Catalog
 from nectar.datasets.access import catalog_knowing
 from nectar.dialects.polars.checksum import checksum_of
+from nectar.dialects.polars.content import content_of
 from nectar.dialects.polars.derived import reader_of
-from nectar.dialects.polars.history import functions_in
 from nectar.dialects.polars.keying import Keyed, key_over, keyed
+from nectar.dialects.polars.pickling import AT_ONCE, Pickles, functions_in, pickles_of, with_pickles
 from nectar.dialects.polars.plan import Plan
 from nectar.dialects.polars.scans import is_fixed, with_files, without_secrets
-from nectar.keys.values.polars_plans import Callback, unpickled
+from nectar.errors import UserError
+from nectar.keys.values.polars_plans import Callback
 from nectar.program.tree import Program
 from nectar.recipes.environment import environment_here
 from nectar.recipes.inputs import input_file
@@ -48,7 +51,10 @@ _SOURCES: Final = ("Scan", "DataFrameScan")
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A result that was computed. folder: in which relative paths began."""
+    """A result that was computed. folder: in which relative paths began. pickles: of its functions, as they were then;
+
+    None if they are too large for anybody to wait for them, or cannot be made.
+    """
 
     keyed: Keyed
     node: int
@@ -57,6 +63,7 @@ class Made:
     seconds: float
     made_from: tuple[bytes, ...]
     folder: str
+    pickles: Pickles | None
 
 
 def recorded(catalog: Catalog, inputs: Inputs, made: Made) -> Recorded:
@@ -88,10 +95,11 @@ def recipe_of(inputs: Inputs, made: Made) -> Written:
     node = found.program.nodes[made.node]
     below = _below(found.plan, step)
     secret = {each: scan for each in below if (scan := _without_secrets(found.plan, each)) is not None}
-    data = found.plan.written(step, secret)
-    scans = _scans(found, _aligned(found.plan, step, Plan(data)))
-    pickled = list(pickled_in(found.plan, below))
-    code = code_of(functions_of(pickled), pickled, frozenset({"polars"})) if pickled else Code()
+    pickles = _pickles_now(made, below) if made.pickles is None else made.pickles
+    data = with_pickles(found.plan, step, secret, pickles)
+    scans = _scans(found, _aligned_copy(found, step, data, pickles))
+    functions = functions_of(found.plan, below)
+    code = code_of(functions, list(pickles.values()), frozenset({"polars"})) if functions else Code()
     undetermined, tainted = run_dependent(found.program)
     recipe = Recipe(
         DIALECT, node.key, node.program, made.about, made.seconds, this_environment(),
@@ -112,17 +120,27 @@ def this_environment() -> Environment:
 # what is in a plan
 
 
-def pickled_in(plan: Plan, steps: Sequence[int]) -> Iterator[bytes]:
-    """The Python functions of steps, as they stand in a plan."""
-    for number in steps:
-        step = plan.steps[number]
-        if step.kind not in _SOURCES and reader_of(step) is None:
-            yield from functions_in(step.body, (step.kind,))
+def functions_of(plan: Plan, steps: Iterable[int]) -> list[Callback]:
+    """The Python functions of steps, as they are fingerprinted."""
+    made = [each for each in steps if plan.steps[each].kind not in _SOURCES and reader_of(plan.steps[each]) is None]
+    return functions_in(plan, made)
 
 
-def functions_of(pickled: Sequence[bytes]) -> list[object]:
-    """Those functions, as they are fingerprinted."""
-    return [Callback(unpickled(each, "a Polars plan")) for each in pickled]
+def pickles_at_once(found: Keyed, node: int) -> Pickles | None:
+    """The functions of a node, pickled while they are what its key says; None if that takes long or cannot be done."""
+    try:
+        return pickles_of(found.plan, _below(found.plan, found.step_of[node]), AT_ONCE)
+    except Exception as error:  # pickling runs code of the objects
+        _log.debug("functions of %s are not pickled now: %r", found.program.nodes[node].text, error)
+        return None
+
+
+def _pickles_now(made: Made, below: Sequence[int]) -> Pickles:
+    """The functions, pickled later. Raises if they are not what they were, or cannot be pickled."""
+    pickles = pickles_of(made.keyed.plan, below, math.inf)
+    if not made.keyed.runs_the_same(made.node):
+        raise UserError("a function in it, or what it refers to, has changed since it ran")
+    return pickles
 
 
 def with_fixed_files(plan: Plan, step: int, files: Mapping[int, Sequence[str]]) -> Plan | None:
@@ -134,7 +152,7 @@ def with_fixed_files(plan: Plan, step: int, files: Mapping[int, Sequence[str]]) 
             if scan is None:
                 return None
             fixed[number] = scan
-    return Plan(plan.written(step, fixed))
+    return Plan(plan.written(step, fixed), plan.functions)
 
 
 def proof_of(found: Keyed, names: Mapping[int, Sequence[bytes]]) -> Proof:
@@ -175,6 +193,22 @@ def _aligned(plan: Plan, step: int, part: Plan) -> dict[int, int]:
                 found[mine] = theirs
                 pending.append(mine)
     return found
+
+
+def _aligned_copy(found: Keyed, step: int, data: bytes, pickles: Pickles) -> dict[int, int]:
+    """For each step of the plan of a recipe, which step of the plan it is.
+
+    Raises if a copy of its functions is not what its key says: a pickle need not be all that an object is.
+    """
+    if sum(map(len, pickles.values())) > AT_ONCE:  # reading them would take long; whoever runs it will compare them
+        return _aligned(found.plan, step, Plan(found.plan.written(step), found.plan.functions))
+    copy = Plan(data)
+    aligned = _aligned(found.plan, step, copy)
+    for mine, theirs in aligned.items():
+        content = found.contents[theirs]
+        if content is not None and content.live and content_of(copy.steps[mine]) != content:
+            raise UserError("a pickled copy of a function in it is not what the function is")
+    return aligned
 
 
 def _scans(found: Keyed, aligned: Mapping[int, int]) -> tuple[Scan, ...]:

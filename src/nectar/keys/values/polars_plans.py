@@ -14,10 +14,10 @@ import functools
 import inspect
 import io
 import os
-import pickle
 import re
 import sys
 import types
+from collections.abc import Callable
 from typing import Any, Final
 
 import polars as pl
@@ -246,23 +246,40 @@ _PYTHON: Final = (
 )
 
 
-def add_expression(parts: Parts, data: bytes, walk: WalkContext) -> bool:
+class Callback:
+    """A Python callable as it stands in a plan, Polars' own wrappers around it included.
+
+    outcomes: its fingerprints, remembered as long as the plan lives.
+    """
+
+    __slots__ = ("__weakref__", "function", "outcomes")
+
+    def __init__(self, function: object) -> None:
+        self.function = function
+        self.outcomes: dict[object, Any] = {}
+
+
+CallbackIn = Callable[[Any, str], Callback]  # the callable that a piece of a plan holds
+
+
+def add_expression(parts: Parts, data: bytes, walk: WalkContext, callback_in: CallbackIn) -> bool:
     """Adds a serialised expression; tells whether it holds functions or data, which may change."""
-    return _Reader(parts, walk, "a Polars expression").read(data)
+    return _Reader(parts, walk, callback_in, "a Polars expression").read(data)
 
 
-def add_plan(parts: Parts, data: bytes, walk: WalkContext) -> bool:
+def add_plan(parts: Parts, data: bytes, walk: WalkContext, callback_in: CallbackIn) -> bool:
     """Adds a serialised plan; tells whether it holds functions or data, which may change."""
     parts.raw(data[:HEADER])
-    return _Reader(parts, walk, "a Polars LazyFrame").read(data[HEADER:])
+    return _Reader(parts, walk, callback_in, "a Polars LazyFrame").read(data[HEADER:])
 
 
 class _Reader:
     """Goes over the pieces once; unchanged stretches are added as they are."""
 
-    def __init__(self, parts: Parts, walk: WalkContext, what: str) -> None:
+    def __init__(self, parts: Parts, walk: WalkContext, callback_in: CallbackIn, what: str) -> None:
         self._parts = parts
         self._walk = walk
+        self._callback_in = callback_in
         self._what = what
         self._holds_parts = False
         self._caches: dict[object, int] = {}
@@ -325,7 +342,7 @@ class _Reader:
             said, _ = said_and_pickle(value, self._what)
             if said:
                 self.read(said)
-            add_callable(self._parts, unpickled(value, self._what), set())
+            add_callable(self._parts, self._callback_in(value, self._what).function, set())
         elif keys[-2:] == ("Cache", "id"):
             self._parts.number(self._caches.setdefault(value, len(self._caches)))
         elif keys[:1] == ("dataframes",) or "Literal" in keys or keys[-2:] == ("Enum", "strings"):
@@ -333,15 +350,6 @@ class _Reader:
             _add_data(self._parts, value)
         else:
             self._fail(f"it holds bytes of an unknown kind under {'.'.join(keys[-3:])}")
-
-
-class Callback:
-    """A Python callable as it stands in a plan, Polars' own wrappers around it included."""
-
-    __slots__ = ("function",)
-
-    def __init__(self, function: object) -> None:
-        self.function = function
 
 
 def expand_callback(value: Callback, walk: WalkContext) -> Expansion:
@@ -352,7 +360,7 @@ def expand_callback(value: Callback, walk: WalkContext) -> Expansion:
 
 
 def is_python(keys: tuple[str, ...]) -> bool:
-    """Whether the piece that these keys lead to is a pickled Python function."""
+    """Whether the piece that these keys lead to is a Python function."""
     return any(keys[-len(place) :] == place for place in _PYTHON)
 
 
@@ -391,11 +399,6 @@ def said_and_pickle(value: Any, what: str) -> tuple[bytes, bytes]:
     if pickled[:1] != b"\x80":
         raise UnencodableError(what, HERE, "its Python function is stored in an unknown way")
     return bytes(value[begin:end]), pickled
-
-
-def unpickled(value: Any, what: str) -> object:
-    """The Python callable that Polars pickled: live if pickle refers to it by name, otherwise a copy of it."""
-    return pickle.loads(said_and_pickle(value, what)[1])
 
 
 def add_callable(parts: Parts, function: Any, above: set[int]) -> None:

@@ -13,6 +13,7 @@ from nectar.keys.expansion import Expander, Expansion, WalkContext, always
 from nectar.keys.values.bulk import OWN_ATTRIBUTES, Parts
 from nectar.keys.values.place import HERE, placed
 from nectar.keys.values.polars_columns import add_frame, add_series, add_type
+from nectar.keys.values.polars_functions import Functions, callback_in
 from nectar.keys.values.polars_plans import Callback, add_expression, add_plan, expand_callback
 
 OWN_ATTRIBUTES.update({pl.DataFrame: frozenset({"_df"}), pl.Series: frozenset({"_s"})})
@@ -65,22 +66,19 @@ def expand_schema(value: pl.Schema, walk: WalkContext) -> Expansion:
 
 def expand_expression(value: pl.Expr, walk: WalkContext) -> Expansion:
     """An expression: as Polars serialises it, with the Python functions in it as functions."""
-    data = value.meta.serialize()
-    parts = Parts(type(value))
-    live = add_expression(parts, data, walk)
+    functions, parts = Functions(), Parts(type(value))
+    live = add_expression(parts, functions.serialised(value._pyexpr.serialize_binary), walk, callback_in)
     expansion = parts.expansion("polars expression")
-    if live:  # functions may have come back as copies, and data may share memory with a NumPy array
-        return expansion._replace(still=lambda: value.meta.serialize() == data)
-    return expansion._replace(by_value=True, still=always)
+    # Data in it may share memory with a NumPy array: it is looked at again.
+    return expansion if live else expansion._replace(by_value=True, still=always)
 
 
 def expand_lazy_frame(value: pl.LazyFrame, walk: WalkContext) -> Expansion:
     """A lazy frame over data in memory: its plan as Polars serialises it, data by content, functions as such."""
-    data = value.serialize()
-    parts = Parts(type(value))
-    live = add_plan(parts, data, walk)
+    functions, parts = Functions(), Parts(type(value))
+    live = add_plan(parts, functions.serialised(value._ldf.serialize_binary), walk, callback_in)
     expansion = parts.expansion("polars lazy frame")
-    return expansion._replace(still=(lambda: value.serialize() == data) if live else always)
+    return expansion if live else expansion._replace(still=always)
 
 
 def refuse_config(value: Any, walk: WalkContext) -> Expansion:

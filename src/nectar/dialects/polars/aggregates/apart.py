@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
 import polars as pl
 
 from nectar.dialects.polars.aggregates.by_user import UserAggregate, user_aggregate
@@ -107,7 +108,7 @@ def _function(content: Any, states: States) -> Over:
         over = _argument(each, states)
         if isinstance(over, Unmerged):
             return Unmerged(f"{name} cannot be merged") if is_of_rows(each) else over
-        inputs.append(serialised(over))
+        inputs.append(serialised(over, states.functions))
     whole = {"Function": {**content, "input": inputs}}
     return expression_of(whole) if is_elementwise(whole) else Unmerged(f"{name} of aggregates is not known")
 
@@ -126,7 +127,7 @@ def _put_together(kind: str, content: Any, states: States) -> Over:
         over = _over_states(content[part], states)
         if isinstance(over, Unmerged):
             return over
-        replaced[part] = serialised(over)
+        replaced[part] = serialised(over, states.functions)
     return expression_of({kind: replaced})
 
 
@@ -155,7 +156,8 @@ def _by_user(content: Any, states: States) -> Over:
 def _merged_by_user(aggregate: UserAggregate, inputs: Sequence[Any], states: States) -> pl.Expr:
     states.by_user = True
     made = aggregate.state_of(list(map(expression_of, inputs)))
-    return aggregate.finished(states.of(made, Merge("by user", aggregate.merged)))
+    known = b"%d " % id(aggregate) + msgspec.msgpack.encode(inputs)
+    return aggregate.finished(states.of(made, Merge("by user", aggregate.merged), known=known))
 
 
 def _holds_other_function(value: Any) -> bool:

@@ -17,7 +17,7 @@ import polars as pl
 from polars.functions import lazy as polars_lazy
 
 from nectar.errors import UserError
-from nectar.keys.values.polars_plans import unpickled
+from nectar.keys.values.polars_functions import callback_in
 
 _State = TypeVar("_State")
 
@@ -129,7 +129,7 @@ class FinishedStates:
 def user_aggregate(content: Any) -> UserAggregate | None:
     """The aggregate that a Python function in a plan stands for; None if it is any other function."""
     try:
-        function = unpickled(content["function"], "a Polars plan")
+        function = callback_in(content["function"], "a Polars plan").function
     except Exception:  # pickles of others may raise anything
         return None
     if isinstance(function, polars_lazy._map_batches_wrapper):

@@ -9,6 +9,7 @@ import msgspec
 import polars as pl
 
 from nectar.dialects.polars.elementwise import reads_rows
+from nectar.keys.values.polars_functions import Functions
 
 _LEAVING_OUT: Final = frozenset({"DropNulls", "DropNans"})
 _FAMILIES: Final = frozenset(
@@ -32,9 +33,11 @@ def expression_of(serialised: Any) -> pl.Expr:
     return pl.Expr.deserialize(msgspec.msgpack.encode(serialised))
 
 
-def serialised(expression: pl.Expr) -> Any:
-    """How Polars serialises an expression."""
-    return msgspec.msgpack.decode(expression.meta.serialize())
+def serialised(expression: pl.Expr, functions: Functions | None = None) -> Any:
+    """How Polars serialises an expression. functions: hold those in it, which are pickled otherwise."""
+    if functions is None:
+        return msgspec.msgpack.decode(expression.meta.serialize())
+    return msgspec.msgpack.decode(functions.serialised(expression._pyexpr.serialize_binary))
 
 
 def kind_of(expression: Any) -> tuple[str, Any]:

@@ -11,6 +11,8 @@ from typing import Any, Final
 
 import polars as pl
 
+from nectar.keys.values.polars_functions import Functions
+
 # Part of the key of kept states: to be raised whenever the columns of a state, or what is in them, change.
 LAYOUT: Final = 2
 _PREFIX: Final = "__nectar_state_"
@@ -41,7 +43,7 @@ class States:
     schema: of the rows. whole: all rows are one group, which a part may have no row of. made: what each state is made
     with. merged: how states are merged. sums: names of states that are sums, whose last bits depend on how a stream is
     cut if they are floats. by_user: one is merged by a function of the user. single: the states of each row by itself,
-    computed row by row; None where nobody knows how.
+    computed row by row; None where nobody knows how. functions: Python functions in expressions that were serialised.
     """
 
     schema: pl.Schema = field(default_factory=pl.Schema)
@@ -51,14 +53,20 @@ class States:
     sums: set[str] = field(default_factory=set)
     by_user: bool = False
     single: list[pl.Expr | None] = field(default_factory=list)
+    functions: Functions = field(default_factory=Functions)
     _names: dict[tuple[bytes, str], str] = field(default_factory=dict)
 
-    def of(self, made: pl.Expr, merge: Merge, *, is_sum: bool = False, single: pl.Expr | None = None) -> pl.Expr:
-        """The state made by an expression, as a column of the merged states. single: the same of one row."""
-        known = (made.meta.serialize(), merge.name)
-        name = self._names.get(known)
+    def of(
+        self, made: pl.Expr, merge: Merge, *, is_sum: bool = False, single: pl.Expr | None = None, known: bytes = b""
+    ) -> pl.Expr:
+        """The state made by an expression, as a column of the merged states. single: the same of one row.
+
+        known: the same for the same state; if left out, the expression tells.
+        """
+        same = (known or self.functions.serialised(made._pyexpr.serialize_binary), merge.name)
+        name = self._names.get(same)
         if name is None:
-            name = self._names[known] = f"{_PREFIX}{len(self._names)}"
+            name = self._names[same] = f"{_PREFIX}{len(self._names)}"
             self.made.append(made.alias(name))
             self.merged.append(merge.of(pl.col(name)).alias(name))
             self.single.append(None if single is None else single.alias(name))

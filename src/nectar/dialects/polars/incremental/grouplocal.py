@@ -8,7 +8,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from nectar.keys.values.polars_plans import EXPRESSIONS
+import msgspec
+from polars.functions import lazy as polars_lazy
+
+from nectar.keys.values.polars_functions import callback_in
+from nectar.keys.values.polars_plans import EXPRESSIONS, said_and_pickle
 
 _LOCAL: Final = frozenset(
     {"Alias", "Column", "Selector", "Literal", "BinaryExpr", "Cast", "Ternary", "KeepName", "Len", "Function", "Agg",
@@ -19,10 +23,8 @@ _OF_SEVERAL_GROUPS: Final = frozenset(
     {"Random", "FoldHorizontal", "ReduceHorizontal", "CumFoldHorizontal", "CumReduceHorizontal", "MapExpr", "Sql",
      "Extension"}
 )  # fmt: skip
-_MARK: Final = b"PLPYFN"
-_PICKLED: Final = b"\x80\x05"
-_NONE, _NO, _YES = 0xC0, 0xC2, 0xC3  # as MessagePack has them
-_OF_SINGLE_VALUES: Final = b"Expr.map_elements.<locals>.wrap_f"
+_OF_BATCHES: Final = ("polars.expr.expr", "Expr.map_batches.<locals>._wrap")
+_OF_VALUES: Final = ("polars.expr.expr", "Expr.map_elements.<locals>.wrap_f")
 
 
 def is_group_local(expression: Any) -> bool:
@@ -54,13 +56,24 @@ def _is_local(kind: str, content: Any) -> bool:
 def _is_called_for_each_group(function: Any) -> bool:
     """Whether a Python function gets the rows of one group, or one value, at a time, and says which type it gives.
 
-    Polars writes a mark, the type, two flags (rows stand for themselves; one value is given), three bytes of versions,
-    and the pickled function.
+    Polars says which type, and two flags: rows stand for themselves; one value is given.
     """
-    if not isinstance(function, bytes) or not function.startswith(_MARK):
+    try:
+        said, _ = said_and_pickle(function, "a Polars plan")
+        dtype, *flags = msgspec.msgpack.decode(said)
+        called = callback_in(function, "a Polars plan").function
+    except Exception:  # it is written in another way; pickles of others may raise anything
         return False
-    begin = function.find(_PICKLED)
-    flags = function[begin - 5 : begin - 3]
-    if begin < 0 or len(flags) != 2 or not set(flags) <= {_NO, _YES} or function[len(_MARK) + 1] == _NONE:
+    if len(flags) < 2 or any(type(each) is not bool for each in flags[-2:]) or dtype is None:
         return False
-    return flags[0] == _NO or _OF_SINGLE_VALUES in function
+    return not flags[-2] or _is_called_for_each_value(called)
+
+
+def _is_called_for_each_value(function: Any) -> bool:
+    """Whether a function is the one that Polars makes of a function of values, and hands to `map_batches`."""
+    if isinstance(function, polars_lazy._map_batches_wrapper):
+        function = function.function
+    if (getattr(function, "__module__", ""), getattr(function, "__qualname__", "")) != _OF_BATCHES:
+        return False
+    held = [cell.cell_contents for cell in function.__closure__ or ()]
+    return any((getattr(each, "__module__", ""), getattr(each, "__qualname__", "")) == _OF_VALUES for each in held)

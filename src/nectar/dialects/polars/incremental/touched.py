@@ -25,7 +25,7 @@ from nectar.dialects.polars.keying import Keyed, key_over
 from nectar.dialects.polars.plan import Step
 from nectar.keys.expansion import joined
 from nectar.keys.scheme import digest_of
-from nectar.keys.values.polars_plans import unpickled
+from nectar.keys.values.polars_functions import callback_in
 
 _PLACE: Final = "__nectar_place"  # of the first row of a group in the stream
 _KEY: Final = "__nectar_key_{}"
@@ -250,5 +250,5 @@ def _are_comparable(keys: Sequence[pl.Expr], rows: pl.LazyFrame) -> bool:
 
 def _function_of(step: Step) -> GroupFunction:
     """The function that groups are handed to, as Polars calls it."""
-    called: Any = unpickled(bytes(step.body["apply"][0]), "a Polars plan")
+    called: Any = callback_in(bytes(step.body["apply"][0]), "a Polars plan").function
     return lambda group: pl.DataFrame._from_pydf(called(group._df))
