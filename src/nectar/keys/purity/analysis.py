@@ -23,6 +23,7 @@ from nectar.keys.features import REBINDS, Features
 from nectar.keys.folding import MISSING
 from nectar.keys.origin import origin_of_function
 from nectar.keys.purity import asked, mutators, observers, order, tables
+from nectar.keys.purity.clocks import only_in_messages
 from nectar.keys.purity.facts import (
     ATTRIBUTE,
     CONSTANT,
@@ -63,13 +64,8 @@ _SILENT: Final = {
 }  # fmt: skip
 _ABOUT_TYPES: Final = {"IS_OP", "COMPARE_OP", "CONTAINS_OP", "LOAD_ATTR"}  # what is done to a type without naming it
 _OF_HANDLERS: Final = {
-    "CHECK_EXC_MATCH",
-    "CHECK_EG_MATCH",
-    "PUSH_EXC_INFO",
-    "POP_EXCEPT",
-    "RERAISE",
-    "WITH_EXCEPT_START",
-}
+    "CHECK_EXC_MATCH", "CHECK_EG_MATCH", "PUSH_EXC_INFO", "POP_EXCEPT", "RERAISE", "WITH_EXCEPT_START",
+}  # fmt: skip
 _STOP_ITERATION: Final = ("CALL_INTRINSIC_1", 3)  # what every generator does with a StopIteration that leaves it
 _TEXT_METHODS: Final = frozenset({"format", "format_map", "__format__", "__str__", "__repr__"})
 _ANY_ATTRIBUTE: Final = frozenset({"names", "qualnames", "modules", "docs", "annotations"})
@@ -289,9 +285,11 @@ class _Examination(Findings):
         self.report.settled.append(value)
         if value is hash and (self.hashing or self.uses.only_hashes_by_code(at) or self.uses.only_tries(at)):
             return
-        if value is id and self.uses.only_tells_apart(at):
+        if (value is id and self.uses.only_tells_apart(at)) or (
+            isinstance(value, type) and self.uses.only_asked_for(at)
+        ):
             return
-        if isinstance(value, type) and self.uses.only_asked_for(at):
+        if found.kind == "clock" and only_in_messages(self.uses, at):
             return
         if found.unless is None or not self.uses.only_called_well(at, found.unless):
             excuse = None

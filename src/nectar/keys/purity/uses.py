@@ -48,6 +48,12 @@ class Uses:
             pending.extend(more)
         return found
 
+    def directly(self, value: int) -> tuple[list[tuple[Operation, int]], set[int]]:
+        """The operations that take this very value, and the values it becomes where ways of control meet."""
+        if self._by_value is None:
+            self._by_value, self._merged = self._collect()
+        return self._by_value.get(value, []), self._merged.get(value, set())
+
     def _collect(self) -> tuple[dict[int, list[tuple[Operation, int]]], dict[int, set[int]]]:
         found: dict[int, list[tuple[Operation, int]]] = {}
         merged: dict[int, set[int]] = {}
