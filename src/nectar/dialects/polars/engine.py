@@ -20,6 +20,7 @@ from nectar.dialects.polars.history import remember
 from nectar.dialects.polars.keeping import claimed, keep, learn_content, release
 from nectar.dialects.polars.query import Query, about, is_own_fault, prepared
 from nectar.dialects.polars.several import Together, as_given, together
+from nectar.dialects.polars.watching import watched, watching
 from nectar.errors import NectarError
 from nectar.report.explanation import watchers
 from nectar.report.run import Outcome, Part, RunReport
@@ -125,9 +126,10 @@ class PolarsEngine(pl.Engine):
 
     def _run(self, query: Query, lf: pl.LazyFrame, options: dict[str, Any]) -> tuple[pl.DataFrame, bool]:
         """The result, and whether it is that of the query as it was given; which runs if what we made of it fails."""
+        run = watched(query, lambda frame: self.inner.collect(frame, **options))
         if query.known or query.choice.keep or query.growing:
             try:
-                return computed(query, lambda frame: self.inner.collect(frame, **options)), False
+                return computed(query, run), False
             except (Exception, pl.exceptions.PanicException) as error:
                 if not is_own_fault(query, error):
                     raise
@@ -135,7 +137,7 @@ class PolarsEngine(pl.Engine):
                 query.forget_known()
         ours = query.as_keyed(lf)
         try:
-            return self.inner.collect(ours, **options), False
+            return run(ours), False
         except pl.exceptions.PanicException as error:
             if ours is lf:
                 raise
@@ -162,7 +164,7 @@ class PolarsEngine(pl.Engine):
         plan = _together_or_as_given(queries, lfs)
         begun = time.perf_counter()
         try:
-            results = self._run_together(plan, optimizations)
+            results = watching(_whole(queries), lambda: self._run_together(plan, optimizations))
         except (Exception, pl.exceptions.PanicException) as error:
             ours = plan.answers or (isinstance(error, pl.exceptions.PanicException) and len(plan.given) < len(lfs))
             if not ours:
@@ -300,6 +302,10 @@ def _part_of(session: Session, query: Query) -> Part:
         about(query, query.keyed.program.root), outcome, key=query.root.key.hex(),
         explain=why_missed(session, query.keyed, call_site(), query.began),
     )  # fmt: skip
+
+
+def _whole(queries: list[Query | str]) -> list[Query]:
+    return [query for query in queries if isinstance(query, Query)]
 
 
 def _together_or_as_given(queries: list[Query | str], lfs: list[pl.LazyFrame]) -> Together:

@@ -19,7 +19,7 @@ from nectar.dialects.polars.incremental.outline import Outline, growth, outlines
 from nectar.dialects.polars.incremental.rules import rules_for
 from nectar.dialects.polars.keying import Keyed, keyed
 from nectar.dialects.polars.plan import Plan
-from nectar.dialects.polars.query import Query, too_large
+from nectar.dialects.polars.query import Query, refused_if_observed, too_large
 from nectar.dialects.polars.words import detail_of
 from nectar.errors import NectarError
 from nectar.report.explanation import Becomes, PlannedPart, QueryExplanation, of_entry, uncacheable, visible, watchers
@@ -43,7 +43,7 @@ def explained(session: Session, frame: pl.LazyFrame) -> QueryExplanation:
     try:
         if why_not := too_large(frame):
             return uncacheable(why_not)
-        found = keyed(Plan.of(frame), session.inputs)
+        found = refused_if_observed(keyed(Plan.of(frame), session.inputs), catalog)
     except NectarError as error:
         return uncacheable(str(error))
     except (Exception, pl.exceptions.PanicException) as error:  # what is wrong with it, running it says better

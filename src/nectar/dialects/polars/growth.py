@@ -63,7 +63,7 @@ def _advanced(query: Query, number: int, rules: Rules, run: Run) -> bool:
         return False
     query.known[number] = StoredFrame.of(advanced.frame)
     query.advanced[number] = advanced.used
-    same = query.keyed.runs_the_same(number)
+    same = not query.observed and query.keyed.runs_the_same(number)
     for piece in [*advanced.new, *advanced.merged] if same else []:
         _keep_state(query, parts, piece)
     query.session.keeper.submit(lambda: rates.remember(query.catalog))

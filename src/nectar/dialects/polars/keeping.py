@@ -74,6 +74,9 @@ def keep(query: Query, number: int, frame: pl.DataFrame, seconds: float, part: P
     part = part or Part(node.text)
     if node.refusal or query.keyed.is_result(number):
         return
+    if query.observed and number in query.keyed.live:
+        part.keeping = f"not kept: {query.observed}"
+        return
     if any("Object" in str(dtype) for dtype in frame.schema.dtypes()):
         part.keeping = "not kept: it holds Python objects (pl.Object)"
         return

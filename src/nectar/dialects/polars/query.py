@@ -21,7 +21,7 @@ from nectar.dialects.polars.plan import Plan, traverser_of
 from nectar.dialects.polars.stored import StoredFrame
 from nectar.errors import EnvironmentFailure, NectarError
 from nectar.model.entry import Entry, Reservation
-from nectar.program.tree import Node
+from nectar.program.tree import Node, Program
 from nectar.quantities import show_size
 from nectar.rewrite.choose import Choice, choose_opened, wanted
 from nectar.session import Session
@@ -49,6 +49,7 @@ class Query:
     advanced: dict[int, list[Entry]] = field(default_factory=dict)  # those made from parts, and which were known
     parts: dict[int, Parts] = field(default_factory=dict)  # how nodes are, or could be, made from parts
     looking: set[int] = field(default_factory=set)  # scans that looked for files since the keys were made
+    observed: str = ""  # what Python functions did while it ran that no key shows; nothing that they made is kept
     asked: bool = False  # somebody wants the result to be kept, whatever it is worth
 
     @property
@@ -165,7 +166,17 @@ def prepared(session: Session, frame: pl.LazyFrame) -> Query | str:
         return "the catalog cannot be used"
     if why_not := too_large(frame):
         return why_not
-    return looked_up(session, catalog, keyed(Plan.of(frame), session.inputs))
+    return looked_up(session, catalog, refused_if_observed(keyed(Plan.of(frame), session.inputs), catalog))
+
+
+def refused_if_observed(found: Keyed, catalog: Catalog) -> Keyed:
+    """The same, with a refusal if the Python functions of the program were seen to do what no key shows."""
+    nodes = found.program.nodes
+    seen = catalog.observed.told_of(nodes[-1].program) if found.live and not nodes[-1].refusal else ""
+    if not seen:
+        return found
+    root = replace(nodes[-1], refusal=f"it was seen that a Python function in it {seen}")
+    return replace(found, program=Program((*nodes[:-1], root)))
 
 
 def looked_up(session: Session, catalog: Catalog, found: Keyed) -> Query:

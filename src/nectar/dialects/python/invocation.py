@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from nectar.catalog.flights import Flight
 from nectar.catalog.service import Catalog, Kept
+from nectar.dialects.observed import told
 from nectar.dialects.python import values
 from nectar.dialects.python.describe import call_text
 from nectar.dialects.python.excuses import unexcused
 from nectar.dialects.python.keying import Keyed, changed_inputs, keyed
 from nectar.dialects.python.provenance import sources_of
 from nectar.dialects.python.values import Snapshot
-from nectar.dialects.python.watching import ADVICE, remembered_as, told, watch_of
+from nectar.dialects.python.watching import ADVICE, remembered_as, watch_of
 from nectar.errors import NectarError, StoreFailure, UncacheableError, UserError
 from nectar.keys.call import Call, call_of
 from nectar.model.entry import Entry, Reservation

@@ -7,7 +7,7 @@ function is remembered, so that no process tries again; the program goes on with
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from types import FunctionType
 from typing import Final
 
@@ -16,11 +16,10 @@ from nectar.keys import declared
 from nectar.keys.call import Call
 from nectar.keys.expansion import joined
 from nectar.keys.scheme import digest_of
-from nectar.observation.effects import Allowed, Observation
+from nectar.observation.effects import Allowed
 from nectar.observation.texts import texts_in, texts_of
 from nectar.observation.watch import Watch
 
-_SHOWN: Final = 3  # observations that are told
 ADVICE: Final = (
     "Hand it files as nectar.File, or say with nectar.depends_on or nectar.pure that its result depends on nothing else"
 )
@@ -40,14 +39,6 @@ def watch_of(call: Call, function: object, arguments: Mapping[str, object], coop
 def remembered_as(call: Call) -> bytes:
     """What observations are remembered by: calls that declare inputs are seen to do less."""
     return digest_of(joined("declared", call.program)) if call.inputs else call.program
-
-
-def told(observations: Sequence[Observation]) -> tuple[str, bool]:
-    """What was seen, in words, and whether it is certain whose doing it was."""
-    certain = [each for each in observations if each.certain]
-    shown = [each.text for each in certain or observations]
-    more = f" and {len(shown) - _SHOWN} more" if len(shown) > _SHOWN else ""
-    return "; ".join(shown[:_SHOWN]) + more, bool(certain)
 
 
 def _allowed(inputs: Iterable[object]) -> Allowed:

@@ -1,0 +1,81 @@
+"""Watching queries that hold Python functions while they run, and what follows from what was seen.
+
+Law: a result is not kept if a Python function did something that no key shows. If it is certain that it was this query,
+its program is remembered, so that no process tries again. Queries without Python functions are not watched: what Polars
+itself reads and writes stands in their plans.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable, Sequence
+from types import FunctionType
+from typing import Any, Final, TypeVar
+
+from nectar.dialects.observed import told
+from nectar.dialects.polars.pickling import functions_in
+from nectar.dialects.polars.query import Query, Run
+from nectar.errors import NectarWarning
+from nectar.keys import declared
+from nectar.observation.effects import Allowed, Observation
+from nectar.observation.texts import texts_of
+from nectar.observation.watch import Watch
+from nectar.report.site import frame_of_program
+
+_T = TypeVar("_T")
+_ADVICE: Final = "Say with nectar.pure that the result of the function depends on nothing else, if you know it"
+_log: Final = logging.getLogger("nectar.polars")
+
+
+def watched(query: Query, run: Run) -> Run:
+    """Runs parts of a query as `run` does; what their Python functions do is seen."""
+    return (lambda frame: watching([query], lambda: run(frame))) if query.keyed.live else run
+
+
+def watching(queries: Sequence[Query], run: Callable[[], _T]) -> _T:
+    """What running queries gives; each that holds Python functions gets to know what was seen meanwhile."""
+    live = [query for query in queries if query.keyed.live]
+    if not live:
+        return run()
+    files = [path for query in live for _, source, _ in query.keyed.sources for path in source.files]
+    functions = [function for query in live for function in _functions_of(query)]
+    watch = Watch(Allowed(frozenset(files)), texts_of(functions), vouched=any(map(declared.is_pure, functions)))
+    with watch:
+        found = run()
+    observations = watch.observations()
+    if observations:
+        for query in live:
+            _note(query, observations, alone=len(live) == 1)
+    return found
+
+
+def _functions_of(query: Query) -> list[FunctionType]:
+    """The functions of the application that a query reaches."""
+    from nectar.keys.outcome import outcome_of  # takes long to load, and most plans hold no function
+
+    plan = query.keyed.plan
+    outcomes = [outcome_of(each, memory=each.outcomes) for each in functions_in(plan, range(len(plan.steps)))]
+    reached = [each.function for outcome in outcomes for each in list(outcome.walk.examined.values())]
+    return [each for each in reached if type(each) is FunctionType]
+
+
+def _note(query: Query, observations: Sequence[Observation], alone: bool) -> None:
+    text, certain = told(observations)
+    if not certain or not alone:
+        query.observed = f"something happened while it ran that a Python function in it may have done: it {text}"
+        return
+    query.observed = f"a Python function in it {text}"
+    if not query.root.refusal:  # which says why it is not kept already
+        query.catalog.observed.add(query.root.program, text, query.session.clock.now())
+        _warn(f"a query is computed each time: {query.observed}. {_ADVICE}")
+
+
+def _warn(text: str) -> None:
+    """Says, where the program runs the query, why it is computed each time."""
+    frame: Any = frame_of_program()
+    try:
+        if frame is not None:
+            warnings.warn_explicit(text, NectarWarning, frame.f_code.co_filename, frame.f_lineno)
+    except NectarWarning as warning:  # where warnings are errors; the program runs all the same
+        _log.warning("%s", warning)
