@@ -14,7 +14,7 @@ import socket
 import sys
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
@@ -150,8 +150,9 @@ _last: RunReport = RunReport()
 _DIALECTS: Final[dict[str, str]] = {
     "polars": "nectar.dialects.polars.api",
     "pyspark.sql.connect.client.core": "nectar.dialects.spark.api",
-    "pyspark.sql.session": "nectar.dialects.spark.default",
 }
+# Modules that give programs an engine which name none; with caching or without it.
+_ENGINES: Final[dict[str, str]] = {"pyspark.sql.session": "nectar.dialects.spark.default"}
 
 
 def current() -> Session | None:
@@ -197,7 +198,11 @@ def enable(**settings: Any) -> None:
         before, _chosen, _disabled = _chosen, chosen, False
     if before is not None:
         before.close()
-    _uninstall() if chosen.settings.off else _install()
+    if chosen.settings.off:  # the same program on the same engine
+        _uninstall(_DIALECTS)
+        _install(_ENGINES)
+    else:
+        _install()
 
 
 def disable() -> None:
@@ -233,13 +238,13 @@ def reuse(**settings: Any) -> Iterator[RunReport]:
         _remember(report)
 
 
-def _install() -> None:
-    for library, module in _DIALECTS.items():
+def _install(modules: Mapping[str, str] = _DIALECTS | _ENGINES) -> None:
+    for library, module in modules.items():
         when_imported(library, partial(_hook, module, "install"))
 
 
-def _uninstall() -> None:
-    for library, module in _DIALECTS.items():
+def _uninstall(modules: Mapping[str, str] = _DIALECTS | _ENGINES) -> None:
+    for library, module in modules.items():
         no_longer(library)
         if module in sys.modules:
             _hook(module, "uninstall")

@@ -33,8 +33,13 @@ _IN_ADDRESS: Final = re.compile(r"(://)[^/\s\"'@]+@")
 
 def functions_of(walk: Walk) -> list[FunctionUsed]:
     """The functions of the application that a walk has reached, each once, in the order it met them."""
+    return functions_used(functions_reached(walk))
+
+
+def functions_used(functions: Iterable[types.FunctionType]) -> list[FunctionUsed]:
+    """Functions as they are to be remembered, each once, in this order."""
     found: dict[bytes, FunctionUsed] = {}
-    for function in _functions(walk):
+    for function in functions:
         used = used_as(function)
         found.setdefault(used.digest, used)
         if len(found) >= _MOST:
@@ -42,7 +47,8 @@ def functions_of(walk: Walk) -> list[FunctionUsed]:
     return list(found.values())
 
 
-def _functions(walk: Walk) -> Iterator[types.FunctionType]:
+def functions_reached(walk: Walk) -> Iterator[types.FunctionType]:
+    """The functions themselves that a walk has reached."""
     for examined in list(walk.examined.values()):
         if isinstance(examined.function, types.FunctionType):
             yield examined.function

@@ -8,12 +8,14 @@ from nectar.report.run import Part, summary
 class RunTotals:
     """What all runs so far came to: parts, those that were reused, seconds that saved, and what was kept.
 
-    above: totals that everything is counted into as well.
+    unseen: what ran without Nectar, and how it could run with it. above: totals that everything is counted into as
+    well.
     """
 
     def __init__(self, above: RunTotals | None = None) -> None:
         self.parts = self.reused = self.kept = self.kept_bytes = 0
         self.saved = 0.0
+        self.unseen = ""
         self._above = above
 
     def count(self, part: Part) -> None:
@@ -34,7 +36,7 @@ class RunTotals:
 
     def __str__(self) -> str:
         if not self.parts:
-            return "nectar: nothing to reuse: no query and no memoised function ran"
+            return f"nectar: nothing to reuse: {self.unseen or 'no query and no memoised function ran'}"
         return summary(self.parts, self.reused, self.saved, self.kept, self.kept_bytes)
 
 

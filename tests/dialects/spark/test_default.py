@@ -29,12 +29,12 @@ print(len(default._servers))
 """
 
 
-def run(tmp_path, text, *, under=True, code=0, **environment):
+def run(tmp_path, text, *options, under=True, code=0, **environment):
     (tmp_path / "program.py").write_text(text)
     everything = {
         **os.environ, "PYTHONPATH": SOURCE, "NECTAR_HOME": str(tmp_path / "home"), "NECTAR_RESERVE": "0", **environment
     }  # fmt: skip
-    command = [sys.executable, *(["-m", "nectar.cli", "run"] if under else []), "program.py"]
+    command = [sys.executable, *(["-m", "nectar.cli", "run", *options] if under else []), "program.py"]
     done = subprocess.run(
         command, cwd=tmp_path, env=everything, capture_output=True, text=True, check=False, timeout=120
     )
@@ -55,6 +55,15 @@ def test_a_classic_program_runs_and_is_reused(tmp_path, master):
 
 def test_without_nectar_it_fails_as_ever(tmp_path):
     assert "CONNECT_URL_NOT_SET" in run(tmp_path, CLASSIC % "", under=False, code=1).stderr
+
+
+@pytest.mark.parametrize("off", ["--no-cache", "NECTAR_OFF"])
+def test_without_caching_it_runs_on_the_same_engine(tmp_path, off):
+    run(tmp_path, CLASSIC % "")
+    options = [off] if off.startswith("-") else []
+    done = run(tmp_path, CLASSIC % "", *options, **({} if options else {off: "1"}))
+    assert done.stdout.startswith("[Row(k=0, count=5), Row(k=1, count=5)]\n")
+    assert "nectar: off: nothing was reused or kept" in done.stderr
 
 
 def test_nectar_enable_does_the_same(tmp_path):

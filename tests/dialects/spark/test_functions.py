@@ -1,6 +1,7 @@
 """Python functions in plans: by what they compute, of every kind; and those that are refused."""
 
 import random
+import sys
 import time
 
 import pytest
@@ -9,6 +10,10 @@ pytest.importorskip("tests.dialects.spark.at_hand", exc_type=ImportError)
 
 from pyspark.sql import functions as F
 from tests.dialects.spark import engines
+
+import nectar
+from nectar import session
+from nectar.catalog.keeper import Keeper
 
 pytestmark = pytest.mark.small
 FACTOR = 2
@@ -61,7 +66,7 @@ def test_every_kind_of_function_is_reused(spark, outcome, kind):
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "mapInArrow"])
 def test_what_a_function_captures_counts(spark, outcome, kind, monkeypatch):
     first, _, _ = outcome(lambda: sorted(KINDS[kind](numbers(spark)).collect()))
-    monkeypatch.setattr(__import__("sys").modules[__name__], "FACTOR", 5)
+    monkeypatch.setattr(sys.modules[__name__], "FACTOR", 5)
     changed, what, _ = outcome(lambda: sorted(KINDS[kind](numbers(spark)).collect()))
     assert what == "computed"
     assert changed != first
@@ -115,8 +120,6 @@ def test_foreach_is_done_each_time(spark, outcome):
 
 
 def test_functions_registered_while_nectar_is_off_are_known_when_it_is_back(spark, enabled, home):
-    import nectar
-
     made = spark.createDataFrame([("a",)], ["t"]).select(F.upper("t").alias("u"))
     assert made.collect()[0].u == "A"
     nectar.disable()
@@ -133,3 +136,78 @@ def test_a_function_that_nobody_saw_is_refused(spark, outcome):
     _, what, why = outcome(spark.range(2).select(F.udf(lambda n: n + 41, "long")("id")).collect)
     assert what == "uncacheable"
     assert "not seen" in why
+
+
+def last():
+    return nectar.last_run().parts[-1]
+
+
+@pytest.fixture
+def later(enabled, monkeypatch):
+    """Keeps what was computed so far; nothing is kept before that, however long the program takes."""
+    waiting = []
+    monkeypatch.setattr(Keeper, "submit", lambda _, work, size=0: waiting.append(work))
+
+    def keep():
+        while waiting:
+            waiting.pop(0)()
+
+    return keep
+
+
+def test_the_variable_of_a_loop_moves_on_and_each_turn_is_kept(spark, later):
+    for expected in ("computed", "reused"):
+        found = []
+        for rate in (2, 3, 5):
+            made = F.udf(lambda n: n * rate, "long")  # noqa: B023 - as people write it
+            found.append((spark.range(3).select(made("id").alias("n")).collect()[2].n, last().outcome))
+        later()
+        assert found == [(4, expected), (6, expected), (10, expected)]
+
+
+def test_a_registered_function_is_what_was_registered(spark, later):
+    added = [1]
+    spark.udf.register("sized", F.udf(lambda n: n + len(added), "long"))
+    first = spark.range(2).selectExpr("sized(id)").collect()
+    added.append(2)
+    later()
+    assert spark.range(2).selectExpr("sized(id)").collect() == first
+    assert last().outcome == "reused"
+
+
+def test_what_a_function_finds_by_name_in_this_process_counts_as_it_is_when_it_runs(spark, later, monkeypatch):
+    spark.range(2).select(F.udf(twice, "long")("id")).collect()  # sent as the name of a function of this module
+    part = last()
+    monkeypatch.setattr(sys.modules[__name__], "FACTOR", 7)
+    later()
+    assert "a function changed while it ran" in part.keeping
+
+
+def test_a_class_is_one_for_all_copies_of_a_function(spark, later):
+    class Rates:
+        usual = 2
+
+    spark.range(2).select(F.udf(lambda n: n * Rates.usual, "long")("id")).collect()
+    part = last()
+    Rates.usual = 3
+    later()
+    assert "a function changed while it ran" in part.keeping
+
+
+def test_lineage_names_the_functions_that_were_sent(spark, later):
+    def one(n):
+        return n + 1
+
+    def two(n):
+        return n + 2
+
+    chosen = one
+    spark.range(2).select(F.udf(lambda n: chosen(n), "long")("id")).collect()
+    part = last()
+    chosen = two
+    later()
+    assert part.keeping == "kept"
+    with session.current().looking() as catalog:
+        told = str(catalog.index.trace_results([bytes.fromhex(part.key)], "upstream"))
+    assert "<locals>.one" in told
+    assert "<locals>.two" not in told

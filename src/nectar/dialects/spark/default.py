@@ -2,7 +2,8 @@
 
 Without Nectar such a program (`SparkSession.builder.getOrCreate()`, perhaps with a local master) needs Spark and
 Java. Where only the client of Spark Connect is installed, and Sail beside it, a server is started with the first
-session, and stopped when the process ends. A server that the program or the environment names is used as it is.
+session, and stopped when the process ends. A server that the program or the environment names is used as it is. Where
+all of Spark is installed, a session may be one without Spark Connect, of which nothing can be reused: that is said.
 """
 
 from __future__ import annotations
@@ -12,12 +13,21 @@ import importlib.util
 import logging
 import os
 import threading
+from functools import wraps
 from typing import Any, Final
 
 from pyspark.sql.session import SparkSession
 from pyspark.util import is_remote_only
 
+from nectar.report.totals import process_totals
+from nectar.session import current
+
 _log: Final = logging.getLogger("nectar.spark")
+_CLASSIC: Final = (
+    "queries of classic PySpark are not seen; with SPARK_CONNECT_MODE=1 in the environment, or "
+    '.config("spark.api.mode", "connect") in the program, Spark Connect is used and results are reused'
+)
+_plain_init: Final = SparkSession.__init__
 _plain_get: Final = SparkSession.Builder.getOrCreate
 _plain_create: Final = SparkSession.Builder.create
 _lock: Final = threading.Lock()
@@ -26,14 +36,25 @@ _servers: Final[dict[int, Any]] = {}  # by process: a child that was forked has 
 
 def install() -> None:
     """From now on sessions of programs that name no server are sessions of Sail."""
+    SparkSession.__init__ = _init
     SparkSession.Builder.getOrCreate = _get_or_create
     SparkSession.Builder.create = _create
 
 
 def uninstall() -> None:
     """From now on sessions are made as without Nectar. A server that was started goes on, for the sessions it has."""
+    SparkSession.__init__ = _plain_init
     SparkSession.Builder.getOrCreate = _plain_get
     SparkSession.Builder.create = _plain_create
+
+
+@wraps(_plain_init)
+def _init(self: Any, *args: Any, **kwargs: Any) -> None:
+    """A session that works with the Java machine itself; those of Spark Connect are of another class."""
+    _plain_init(self, *args, **kwargs)
+    if current() is not None and not process_totals.unseen:
+        process_totals.unseen = _CLASSIC
+        _log.warning(_CLASSIC)
 
 
 def _get_or_create(self: Any) -> Any:

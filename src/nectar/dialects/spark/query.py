@@ -35,8 +35,7 @@ from nectar.dialects.spark.sight import why_another_now
 from nectar.dialects.spark.tables import why_altered
 from nectar.dialects.spark.validity import Validity
 from nectar.errors import EnvironmentFailure, UserError
-from nectar.keys.outcome import outcome_of
-from nectar.keys.sources import functions_of
+from nectar.keys.sources import functions_used
 from nectar.model.entry import Entry, Lease, Reservation, Span
 from nectar.model.lineage import FileRead, Sources
 from nectar.recipes.environment import working_folder
@@ -224,8 +223,8 @@ class Query:
     ) -> Sources:
         """What a result of a node came from, if it was made of these files. value: the result, if it is at hand."""
         files = dict.fromkeys(FileRead(each.url, each.names[0], each.size) for each in identities)
-        walks = [outcome_of(each.function).walk for each in self.keyed.functions_below(number)]
-        functions = dict.fromkeys(used for walk in walks for used in functions_of(walk))
+        reached = [function for each in self.keyed.functions_below(number) for function in each.reached]
+        functions = functions_used(reached)
         engine = " ".join(self.engine.description[:2])
         schema = schema_bytes(value) if isinstance(value, pa.Table) else None
         return Sources(
