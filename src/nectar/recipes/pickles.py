@@ -32,7 +32,7 @@ def globals_in(pickled: bytes) -> Iterator[tuple[str, str]]:
         if name in ("MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT"):
             remembered[len(remembered) if argument is None else int(argument)] = last
             continue
-        made = argument if isinstance(argument, str) else None
+        made: Any = argument if isinstance(argument, str) else None
         if name in ("GET", "BINGET", "LONG_BINGET"):
             made = remembered.get(int(argument))
         elif name in ("GLOBAL", "INST"):

@@ -90,8 +90,20 @@ def test_a_nondeterministic_function_is_refused(spark, outcome):
     assert "nondeterministic" in why
 
 
-def test_a_function_that_changed_since_is_refused(spark, outcome, monkeypatch):
+def by_name(text):
+    return text * FACTOR
+
+
+def test_a_function_is_what_was_sent_whatever_the_program_captures_since(spark, outcome, monkeypatch):
     spark.udf.register("mine", lambda text: text * FACTOR)
+    assert computed(outcome, spark, "sql")[:2] == ("aa", "computed")
+    monkeypatch.setattr(sys.modules[__name__], "FACTOR", 3)
+    assert computed(outcome, spark, "sql")[:2] == ("aa", "reused")
+
+
+@engines.only_sail
+def test_a_function_that_was_sent_by_name_and_changed_since_is_refused(spark, outcome, monkeypatch):
+    spark.udf.register("mine", by_name)
     assert computed(outcome, spark, "sql")[:2] == ("aa", "computed")
     monkeypatch.setattr(sys.modules[__name__], "FACTOR", 3)
     _, what, why = computed(outcome, spark, "sql")

@@ -162,7 +162,7 @@ def _facts_in(messages: list[Any]) -> Facts:
             # An alias in an expression is taken to be made of all columns in it.
             pieces = pieces_of(message.expression) or []
             aliases = _aliases_in(pieces)
-            made += [(name, _columns_in(pieces) - aliases) for name in aliases]
+            made += [(name, columns_in_pieces(pieces) - aliases) for name in aliases]
         elif named(message, "SQL"):
             columns = columns_in(message.query)
             made += () if columns is None else columns.made
@@ -199,7 +199,7 @@ def _attributes_in(expression: Any) -> frozenset[str] | None:
         if named(message, "Expression.UnresolvedAttribute"):
             found.add(message.unparsed_identifier.rpartition(".")[2].strip("`").lower())
         elif named(message, "Expression.ExpressionString"):
-            found |= _columns_in(pieces_of(message.expression) or [])
+            found |= columns_in_pieces(pieces_of(message.expression) or [])
         elif named(message, *_MORE_THAN_COLUMNS):
             return None
     return frozenset(found)
@@ -208,7 +208,8 @@ def _attributes_in(expression: Any) -> frozenset[str] | None:
 # text
 
 
-def _columns_in(pieces: list[tuple[str, str]]) -> frozenset[str]:
+def columns_in_pieces(pieces: list[tuple[str, str]]) -> frozenset[str]:
+    """The columns that an expression names which is written as text, in small letters."""
     return frozenset(
         piece.strip("`").lower()
         for at, (kind, piece) in enumerate(pieces)
@@ -265,7 +266,7 @@ def _is_doubtful(message: Any, constants: _Constants) -> bool:
             continue
         if kind == "word" and name in _WORDS and name not in _TEXTS:
             continue
-        if constants.hold(_columns_in(inside)):
+        if constants.hold(columns_in_pieces(inside)):
             return True
     return False
 
@@ -273,7 +274,7 @@ def _is_doubtful(message: Any, constants: _Constants) -> bool:
 def _joins(message: Any, pieces: list[tuple[str, str]], constants: _Constants) -> bool:
     """Whether signs in a text may put another one together from constants alone."""
     if not named(message, "SQL"):
-        return constants.hold(_columns_in(pieces))
+        return constants.hold(columns_in_pieces(pieces))
     columns = columns_in(message.query)
     return columns is None or any(map(constants.hold, columns.joined))
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from nectar.dialects.spark.constants import Facts
+from nectar.dialects.spark.day import Day
 from nectar.dialects.spark.functions import Pickled, is_still
 from nectar.dialects.spark.parts import why_not_apart
 from nectar.dialects.spark.reads import Source
@@ -35,7 +36,7 @@ class Keyed:
     read files, with the identities of the files. own: what each node adds to those below it. frame: the engine and the
     settings that all keys stand for. declared: sources that are good for a while. facts: what the views that it
     reads say of their columns. tables: of a server's catalog. by_name: a server reads files of tables, or of
-    paths in a text, without being told what is in them.
+    paths in a text, without being told what is in them. day: on which it runs, if that is part of the keys.
     """
 
     program: Program
@@ -54,6 +55,7 @@ class Keyed:
     facts: tuple[Facts, ...] = ()
     tables: tuple[Table, ...] = ()
     by_name: bool = False
+    day: Day | None = None
 
     @property
     def root(self) -> Node:
@@ -109,6 +111,8 @@ class Keyed:
             told.append("files came or went while it ran")
         if not all(map(is_still, self.functions)):
             told.append("a function changed while it ran")
+        if self.day is not None and self.day.is_over:
+            told.append("the date changed while it ran")
         return told
 
 

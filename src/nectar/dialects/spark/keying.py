@@ -15,6 +15,7 @@ from itertools import islice
 from typing import Any, Final
 
 from nectar.dialects.spark.constants import Facts
+from nectar.dialects.spark.day import Day
 from nectar.dialects.spark.elsewhere import Elsewhere
 from nectar.dialects.spark.fresh import as_sent, state_of
 from nectar.dialects.spark.function_names import why_unknown
@@ -26,6 +27,8 @@ from nectar.dialects.spark.relations import Step, steps_of
 from nectar.dialects.spark.scope import Registered, Scope, View
 from nectar.dialects.spark.sql.words import Name
 from nectar.dialects.spark.tables import Table
+from nectar.dialects.spark.texts_and_times import Columns
+from nectar.dialects.spark.today import Today, columns_beside, columns_of_read, parses_times
 from nectar.dialects.spark.validity import Validity, text_of
 from nectar.errors import EnvironmentFailure, UserError
 from nectar.keys.expansion import joined
@@ -76,6 +79,7 @@ class _Views:
     now: Scope
     keyed: dict[int, Keyed] = field(default_factory=dict)
     facts: dict[int, Facts] = field(default_factory=dict)
+    columns: dict[int, Callable[[], Columns]] = field(default_factory=dict)
     files: dict[int, Looked] | None = None
     folder: str = field(default_factory=working_folder)
 
@@ -101,6 +105,8 @@ class _Keying:
         self._declared: list[str] = []
         self._tables: list[Table] = []
         self._by_name = False  # a server reads files without being told which they are
+        self._today = Today(steps, self._columns_read)
+        self._day: Day | None = None
         self._names_refused = False  # what is behind a name may act: such a plan must not be sent twice
 
     def run(self) -> Keyed:
@@ -125,7 +131,7 @@ class _Keying:
             self._states, tuple(self._steps), tuple(self._node_of), self._own, barred or self._names_refused,
             tuple(self._contents),
             self._reads, self._frame, tuple(self._declared), tuple(self._views.facts.values()), tuple(self._tables),
-            self._by_name,
+            self._by_name, self._day,
         )  # fmt: skip
 
     def _looked_at(self) -> dict[int, Looked]:
@@ -177,6 +183,8 @@ class _Keying:
         if functions and self._elsewhere is not None and not refusal:
             refusal = self._elsewhere.why_unlike(functions)
             content = content if refusal else joined("elsewhere", content, self._elsewhere.environment())
+        if not refusal:
+            content, refusal = self._with_day(content)
         self._contents.append(content)
         program = digest_of(self._frame + joined("program", content, *(node.program for node in nodes)))
         best, last = (key_of_step(self._frame, content, [node.keys[which] for node in nodes]) for which in (0, -1))
@@ -206,6 +214,33 @@ class _Keying:
         for name, function in _called(step, self._scope):
             self._functions += function.functions
             yield joined("registered", name, function.content)
+
+    def _with_day(self, content: bytes) -> tuple[bytes, str]:
+        """What the step that comes next does, with the day if its rows may depend on it; or why it is not reused."""
+        if not self._today.is_dated(len(self._node_of)):
+            return content, ""
+        return self._dated(content)
+
+    def _dated(self, content: bytes) -> tuple[bytes, str]:
+        day = None if self._validity is None else self._validity.day
+        if day is None:  # whoever asks does not ask for keys of a certain time
+            return joined("on some day", content), ""
+        self._day = day
+        self._declared.append("today's date")
+        return joined("on the day", day.text, content), day.doubt
+
+    def _columns_read(self, at: int) -> Columns:
+        """The columns of what a step reads, from files or by name, as far as they are known."""
+        step = self._steps[at]
+        if step.read is not None:
+            source, identities = self._reads.get(at, (None, ()))
+            files = () if source is None else zip(source.files, identities, strict=True)
+            return columns_of_read(step.read, ((path, each.names[0]) for path, each in files))
+        return columns_beside([self._columns_of_name(name) for name in step.names])
+
+    def _columns_of_name(self, name: Name) -> Columns:
+        find = self._views.columns.get(id(self._scope.view(name)))
+        return Columns() if find is None else find()
 
     # relations by name
 
@@ -253,16 +288,19 @@ class _Keying:
             return _refused("view", why_not)
         found = self._views.keyed.get(id(view))
         if found is None:
-            found = self._views.keyed[id(view)] = _Keying(
+            keying = _Keying(
                 view.steps, self._frame, self._inputs, view.scope, self._elsewhere, self._validity, self._views
-            ).run()
+            )
+            found = self._views.keyed[id(view)] = keying.run()
             self._views.facts[id(view)] = view.facts
+            self._views.columns[id(view)] = keying._today.columns
         self._sources += found.sources
         self._identities += found.identities
         self._functions += found.functions
         self._declared += found.declared
         self._tables += found.tables
         self._by_name = self._by_name or found.by_name
+        self._day = self._day or found.day
         root = found.root
         why_not = root.refusal or self._why_not_as_made(view, found)
         refusal = f"the view {name} is not reused: {why_not}" if why_not else ""
@@ -317,6 +355,11 @@ class _Keying:
             source = self._source(read, period, ahead and ahead[0])
             if isinstance(source, Node):
                 return source
+            if self._elsewhere is not None and parses_times(read):  # Sail gives no time of day in a file a date
+                content, doubt = self._dated(source.content)
+                if doubt:
+                    raise UserError(doubt)
+                source = replace(source, content=content)
             identities = (ahead and ahead[1]) or self._inputs.identify(source.files)
             unseen = "" if self._elsewhere is None else self._elsewhere.why_unseen(source)
             if unseen:

@@ -13,14 +13,10 @@ from pyspark.sql.connect.proto import relations_pb2
 from nectar import __version__
 from nectar.catalog.handover import Handover
 from nectar.catalog.service import Catalog, Kept, NotKept
-from nectar.dialects.spark.circumstances import (
-    circumstances_of,
-    digest_of_circumstances,
-    environment,
-    settings_of,
-)  # fmt: skip
+from nectar.dialects.spark.circumstances import digest_of_circumstances, environment, settings_of
 from nectar.dialects.spark.connections import Connection, connection_of
 from nectar.dialects.spark.constants import why_refused_constants
+from nectar.dialects.spark.day import Day, day_of
 from nectar.dialects.spark.derived import results_in
 from nectar.dialects.spark.elsewhere import Elsewhere
 from nectar.dialects.spark.fresh import put_states
@@ -245,7 +241,8 @@ def query_of(session: Session, client: Any, root: Any, scope: Scope, part: Part)
     plan = relations_pb2.Relation()
     plan.CopyFrom(root)
     elsewhere, settings = _elsewhere(session, engine), settings_of(client, engine)
-    frame, validity = digest_of_circumstances(engine, settings), _validity(client, engine, began)
+    day = day_of(session.clock.now, settings, is_remote=elsewhere is not None)
+    frame, validity = digest_of_circumstances(engine, settings), _validity(client, engine, began, day)
     found = keyed(plan, frame, session.inputs, _followed(scope, engine), elsewhere, validity)
     part.name = about(found, found.program.root)
     if elsewhere is not None and found.root.refusal in elsewhere.unseen:
@@ -270,8 +267,10 @@ def defined(session: Session, client: Any, steps: Sequence[Step], scope: Scope, 
     engine = engine_of(client)
     if isinstance(engine, str):
         raise UserError(engine)
-    circumstances, elsewhere = circumstances_of(client, engine), _elsewhere(session, engine)
-    validity = _validity(client, engine, session.clock.now())
+    settings, elsewhere = settings_of(client, engine), _elsewhere(session, engine)
+    day = day_of(session.clock.now, settings, is_remote=elsewhere is not None)
+    circumstances = digest_of_circumstances(engine, settings)
+    validity = _validity(client, engine, session.clock.now(), day)
     followed, now = _followed(scope, engine), _followed(now, engine)
     return keyed_steps(steps, circumstances, session.inputs, followed, elsewhere, validity, now)
 
@@ -285,11 +284,11 @@ def _has_outer_catalog(engine: Engine) -> bool:
     return any(setting.startswith("SAIL_CATALOG") for setting in engine.description)
 
 
-def _validity(client: Any, engine: Engine, now: float) -> Validity:
+def _validity(client: Any, engine: Engine, now: float, day: Day) -> Validity:
     """For sources that are good for a while; tables count where others than the session can know them."""
     if engine.elsewhere is not None:
-        return Validity(now, engine.elsewhere.endpoint, engine.elsewhere.table)
-    return Validity(now, table=connection_of(client).table if _has_outer_catalog(engine) else None)
+        return Validity(now, engine.elsewhere.endpoint, engine.elsewhere.table, day)
+    return Validity(now, table=connection_of(client).table if _has_outer_catalog(engine) else None, day=day)
 
 
 def _elsewhere(session: Session, engine: Engine) -> Elsewhere | None:

@@ -73,7 +73,7 @@ class Step:
     names: tuple[Name, ...] = ()
     sql: bool = False
     sorts: bool = False
-    message: Any = None
+    message: Any = field(default=None, compare=False)  # its ids are other ones in each process
     size: int = 1
     references: tuple[int, ...] = ()
     dotted: bool = False

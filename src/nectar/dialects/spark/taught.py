@@ -339,7 +339,8 @@ def _lighter(step: Step) -> Step:
     """The step, without data that it holds: views live long."""
     heavy = len(step.content) > _HEAVY
     content = joined("digest", digest_of(step.content)) if heavy else step.content
-    return replace(step, content=content, message=None)
+    message = step.message if step.message is not None and step.message.ByteSize() <= _HEAVY else None
+    return replace(step, content=content, message=message)
 
 
 def _made(steps: Sequence[Step], scope: Scope, look: Look, now: Scope) -> Keyed:

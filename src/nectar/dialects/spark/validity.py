@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from nectar.dialects.spark.day import Day
 from nectar.errors import UserError
 from nectar.keys.expansion import joined
 from nectar.quantities import parse_duration
@@ -60,12 +61,14 @@ class Validity:
     """When a plan is keyed, and where its sources are looked for.
 
     now: seconds since 1970. endpoint: of a server elsewhere, whose networks and names are its own. table: tells which
-    table of which catalog a name means; None where nobody but the session has tables.
+    table of which catalog a name means; None where nobody but the session has tables. day: the day that it is to the
+    engine.
     """
 
     now: float
     endpoint: str = ""
     table: Callable[[Sequence[str]], str] | None = None
+    day: Day | None = None
 
     def of_source(self, read: Any, reader: bytes) -> bytes:
         """What a source is: everything that is said about how it is reached, but for credentials.

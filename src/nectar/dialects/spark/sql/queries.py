@@ -225,8 +225,12 @@ def _of_name(piece: Piece, before: Piece, following: Piece, after: str) -> str:
 # relations
 
 
+@lru_cache(maxsize=64)
 def parsed(text: str) -> tuple[list[Any], Any] | str:
-    """The trees of the statements of a text, and the kinds of their nodes; or why there are none."""
+    """The trees of the statements of a text, and the kinds of their nodes; or why there are none.
+
+    They are remembered, and nobody's to change.
+    """
     try:
         import sqlglot  # takes a while, and most programs have no SQL
         from sqlglot import expressions as nodes
