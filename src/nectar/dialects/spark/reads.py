@@ -137,7 +137,7 @@ def _expect_understood(source: Any, options: dict[str, str]) -> None:
     unknown = sorted(options.keys() - (_OPTIONS_OF_DELTA if source.format.lower() == _DELTA else _OPTIONS))
     if unknown:
         raise UserError(f"the option {unknown[0]} of a read is not known")
-    if source.predicates or source.source_name:
+    if source.predicates or source.HasField("source_name"):
         raise UserError("it reads more than files")
 
 

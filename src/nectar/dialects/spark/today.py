@@ -89,6 +89,10 @@ _PASSING: Final = frozenset({
 _JOINS: Final = frozenset({"join", "lateral_join", "as_of_join"})
 _WRITTEN: Final = frozenset({"csv", "json", "text"})  # formats in which everything is written as text
 
+_INPUTS: Final = {
+    "set_op": 2, "join": 2, "as_of_join": 2, "lateral_join": 2, "unpivot": 1, "transpose": 1, "to_schema": 1,
+    "drop": 1, "to_df": 1, "with_columns": 1, "with_columns_renamed": 1,
+}  # fmt: skip
 _WITHOUT_EXPRESSIONS: Final = frozenset({"Relation", "RelationCommon", "ExpressionCommon", "DataType", "Literal"})
 _MOMENTS: Final = ("timestamp", "calendar", "year_month", "day_time")  # what literals of moments are called
 
@@ -124,6 +128,8 @@ class Today:
 
     def _is_relation_dated(self, at: int, step: Step, message: Any) -> bool:
         inputs = [self._columns[below] for below in step.inputs]
+        if not step.sql and len(inputs) < _INPUTS.get(step.kind, 0):
+            return False  # no engine runs it
         if step.sql:
             relations = [each() for each in inputs] + ([self._read(at)] if step.names else [])
             return is_text_dated(_query_in(step, message), TAKES_TIMES, relations)
@@ -155,7 +161,7 @@ class Today:
         step = self._steps[at]
         if step.read is not None or (step.names and not step.sql):
             return self._read(at)
-        if step.message is None:
+        if step.message is None or len(step.inputs) < _INPUTS.get(step.kind, 1 if step.kind in _PASSING else 0):
             return Columns()
         message = getattr(step.message, step.kind)
         inputs = [self._columns[below] for below in step.inputs]

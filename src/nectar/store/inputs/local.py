@@ -6,9 +6,11 @@ is mounted again, and path, inode and change time to the nanosecond already tell
 
 The time of a change comes from the file system's clock (for NFS: the server's), "now" from ours. While ours is ahead by
 more than the guard less the granularity, a file that is not quiet yet looks so; the guard has to exceed the difference
-between the clocks. Two kinds of writers are not seen, as the times of their file stand still while its bytes
-change: one that goes on writing through a shared memory map, and one that overwrites a file in place by a single call
-that takes longer than the guard. Files that grow, or are renamed into place, have no such moment.
+between the clocks. Two kinds of writers leave the times of their file as they are while its bytes change: one that goes
+on writing through a shared memory map, and one that overwrites a file in place by a single call that takes longer than
+the guard. A file that was changed lately and may still be written to is therefore read; on a file system of this
+machine, and if the file is the user's own, since the system does not tell more (`writers.py`). Files that grow, or are
+renamed into place, have no such moment.
 """
 
 from __future__ import annotations
@@ -25,10 +27,14 @@ from nectar.keys.expansion import joined
 from nectar.keys.hashing import threads_for
 from nectar.store.inputs import failures
 from nectar.store.inputs.identity import Reading, Seen, Trust, stamp_of
-from nectar.store.inputs.mounts import ASK_BY_OPENING, KEEP_CHANGE_TIME, Mounts
+from nectar.store.inputs.mounts import ASK_BY_OPENING, KEEP_CHANGE_TIME, OF_THIS_MACHINE, Mounts
 from nectar.store.inputs.stretches import Stretch, stretches
+from nectar.store.inputs.writers import may_be_written
 
 _BLOCK = 8 << 20
+# After so many nanoseconds a system has written pages of mapped files to the disk: usually that takes half a minute.
+_UNWRITTEN = 180 * 10**9
+_NEVER_WRITTEN = frozenset({"tmpfs"})  # there is no disk
 _SEVERAL_THREADS_FROM = 64 << 20  # below, starting the threads costs what they save
 _OPEN = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
 
@@ -105,11 +111,18 @@ class LocalInputs:
         numbers = b"%d %d %d %d" % (size, modified, changed, status.st_ino)
         if kind not in KEEP_CHANGE_TIME:
             trust = Trust.NEVER
-        elif int(now * 1e9) - max(modified, changed) >= self._guard:
+        elif self._is_quiet(path, kind, int(now * 1e9) - max(modified, changed)):
             trust = Trust.NOW
         else:
             trust = Trust.LATER
         return Seen(path, size, stamp_of(b"local" + self._place(path, status.st_dev) + joined(path, numbers)), trust)
+
+    def _is_quiet(self, path: str, kind: str, age: int) -> bool:
+        """Whether the next change of a file will show in its times. age: of the last one, in nanoseconds."""
+        if age < self._guard:
+            return False
+        unwritten = age < _UNWRITTEN or kind in _NEVER_WRITTEN
+        return not (unwritten and kind in OF_THIS_MACHINE and may_be_written(path))
 
     def _place(self, path: str, device: int) -> bytes:
         """The host, unless the file lies on a shared mount: a link on it may lead to the host's own files."""
