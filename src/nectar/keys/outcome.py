@@ -62,13 +62,18 @@ def outcome_of(
         return known.outcome
     walk, digest, refusals = explore(value, observed=observed)
     outcome = Outcome(digest, refusals, walk)
-    if walk.weight <= _LIGHT or memory is not None:
+    if is_light(outcome) or memory is not None:
         if len(remembered) >= _REMEMBERED:
             remembered.clear()
         remembered[key] = _Memory(value, walk.rechecks, outcome, _circumstances())
     else:
         remembered.pop(key, None)
     return outcome
+
+
+def is_light(outcome: Outcome) -> bool:
+    """Whether it is remembered, so that to look at the value again is a matter of microseconds."""
+    return outcome.walk.weight <= _LIGHT
 
 
 def explore(

@@ -9,6 +9,7 @@ Law: whatever the application would load from files of its own is captured, or n
 from __future__ import annotations
 
 import ast
+import pickletools
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -29,7 +30,6 @@ from nectar.keys.origin import (
 from nectar.keys.outcome import explore
 from nectar.keys.trace import place_of
 from nectar.model.origin import Origin
-from nectar.recipes.pickles import names_in
 from nectar.recipes.recipe import Module, Package, digest_of_text
 
 _BY_VALUE: Final = "cloudpickle"  # what functions without a module of their own are pickled with
@@ -57,7 +57,7 @@ def code_of(functions: Sequence[object], pickled: Sequence[bytes], but: frozense
     capture = _Capture(frozenset({*but, OWN_NAME}), reached.codes)
     for origin, user in reached.packages.items():
         capture.package(origin, user)
-    names = {name for form in pickled for name in names_in(form)}
+    names = {name for form in pickled for name in _names_in(form)}
     for name in sorted(names | reached.modules):
         capture.module(name, "the program")
     if any(_BY_VALUE.encode() in form for form in pickled):
@@ -126,6 +126,14 @@ def _module_of(value: Any) -> str:
     if isinstance(value, FunctionType):
         return str(value.__globals__.get("__name__") or value.__module__)
     return str(getattr(value, "__module__", ""))
+
+
+def _names_in(pickled: bytes) -> Iterator[str]:
+    """Texts in a pickle that may be names of modules: those it will import are among them."""
+    start = pickled.find(b"\x80")
+    for _, argument, _ in pickletools.genops(pickled[start:]):
+        if isinstance(argument, str) and argument.replace(".", "").isidentifier():
+            yield argument
 
 
 class _Capture:

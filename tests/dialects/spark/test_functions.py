@@ -14,6 +14,7 @@ from tests.dialects.spark import engines
 import nectar
 from nectar import session
 from nectar.catalog.keeper import Keeper
+from nectar.dialects.spark.query import Query
 
 pytestmark = pytest.mark.small
 FACTOR = 2
@@ -165,33 +166,43 @@ def test_the_variable_of_a_loop_moves_on_and_each_turn_is_kept(spark, later):
         assert found == [(4, expected), (6, expected), (10, expected)]
 
 
-def test_a_registered_function_is_what_was_registered(spark, later):
+def test_what_a_program_changes_right_after_a_query_does_not_matter(spark, later):
     added = [1]
-    spark.udf.register("sized", F.udf(lambda n: n + len(added), "long"))
-    first = spark.range(2).selectExpr("sized(id)").collect()
-    added.append(2)
-    later()
-    assert spark.range(2).selectExpr("sized(id)").collect() == first
-    assert last().outcome == "reused"
+    for expected in ("computed", "reused"):
+        rows = spark.range(2).select(F.udf(lambda n: n + len(added), "long")("id").alias("n")).collect()
+        assert ([row.n for row in rows], last().outcome) == ([1, 2], expected)
+        added.append(2)
+        later()
+        added.pop()
 
 
-def test_what_a_function_finds_by_name_in_this_process_counts_as_it_is_when_it_runs(spark, later, monkeypatch):
-    spark.range(2).select(F.udf(twice, "long")("id")).collect()  # sent as the name of a function of this module
-    part = last()
-    monkeypatch.setattr(sys.modules[__name__], "FACTOR", 7)
-    later()
-    assert "a function changed while it ran" in part.keeping
-
-
-def test_a_class_is_one_for_all_copies_of_a_function(spark, later):
+@pytest.mark.parametrize("kind", ["by value", "by name", "of a class"])
+def test_what_changes_while_a_query_runs_is_noticed(spark, later, monkeypatch, kind):
     class Rates:
         usual = 2
 
-    spark.range(2).select(F.udf(lambda n: n * Rates.usual, "long")("id")).collect()
+    added = [1]
+    made = {"by value": lambda n: n + len(added), "by name": twice, "of a class": lambda n: n * Rates.usual}[kind]
+
+    def keep(query, plain=Query.keep):
+        added.append(2)
+        Rates.usual = 3
+        monkeypatch.setattr(sys.modules[__name__], "FACTOR", 7)
+        plain(query)
+
+    monkeypatch.setattr(Query, "keep", keep)
+    spark.range(2).select(F.udf(made, "long")("id")).collect()
+    assert last().keeping == "not kept: a function changed while it ran"
+
+
+def test_what_is_heavy_to_look_at_is_looked_at_later(spark, later):
+    many = {str(n): [n] for n in range(30_000)}
+    spark.range(2).select(F.udf(lambda n: many[str(n)][0], "long")("id")).collect()
     part = last()
-    Rates.usual = 3
+    assert part.keeping == "being kept"
+    many["more"] = [0]
     later()
-    assert "a function changed while it ran" in part.keeping
+    assert part.keeping == "not kept: a function changed while it ran"
 
 
 def test_lineage_names_the_functions_that_were_sent(spark, later):

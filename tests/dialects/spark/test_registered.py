@@ -1,5 +1,6 @@
 """Functions that are registered count by what they compute, under whatever name."""
 
+import os
 import sys
 import time
 
@@ -90,25 +91,22 @@ def test_a_nondeterministic_function_is_refused(spark, outcome):
     assert "nondeterministic" in why
 
 
-def by_name(text):
-    return text * FACTOR
-
-
-def test_a_function_is_what_was_sent_whatever_the_program_captures_since(spark, outcome, monkeypatch):
+def test_a_function_that_changed_since_is_refused(spark, outcome, monkeypatch):
     spark.udf.register("mine", lambda text: text * FACTOR)
-    assert computed(outcome, spark, "sql")[:2] == ("aa", "computed")
-    monkeypatch.setattr(sys.modules[__name__], "FACTOR", 3)
-    assert computed(outcome, spark, "sql")[:2] == ("aa", "reused")
-
-
-@engines.only_sail
-def test_a_function_that_was_sent_by_name_and_changed_since_is_refused(spark, outcome, monkeypatch):
-    spark.udf.register("mine", by_name)
     assert computed(outcome, spark, "sql")[:2] == ("aa", "computed")
     monkeypatch.setattr(sys.modules[__name__], "FACTOR", 3)
     _, what, why = computed(outcome, spark, "sql")
     assert what == "uncacheable"
     assert "changed" in why
+
+
+def test_what_a_function_finds_in_the_environment_counts_when_it_is_called(spark, outcome, monkeypatch):
+    monkeypatch.setenv("TIMES", "2")
+    spark.udf.register("mine", lambda text: text * int(os.environ["TIMES"]))
+    if engines.ENGINE == "sail":
+        assert computed(outcome, spark, "sql")[:2] == ("aa", "computed")
+        monkeypatch.setenv("TIMES", "3")
+        assert computed(outcome, spark, "sql")[:2] == ("aaa", "uncacheable")
 
 
 def test_a_function_is_known_only_after_the_server_has_taken_it(spark, outcome):

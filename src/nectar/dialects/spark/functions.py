@@ -1,14 +1,12 @@
 """Python functions in plans: remembered when the client pickles them, fingerprinted as the objects they are.
 
 The plan holds a function as pickled bytes, which differ between processes; the client knows the object. Law: what is
-remembered of pickled bytes is what the function computed at the moment it was pickled, or nothing. What was sent is
-fixed: the program may give the variables of a function other values while the server works with those it was sent.
+remembered of pickled bytes is what the function computed at the moment it was pickled, or nothing.
 """
 
 from __future__ import annotations
 
 import logging
-import sys
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
@@ -20,15 +18,12 @@ from pyspark.sql.connect.expressions import PythonUDF
 from pyspark.sql.connect.plan import PythonDataSource, PythonUDTF
 
 from nectar.errors import NectarError
-from nectar.keys.origin import origin_of_module
-from nectar.keys.outcome import outcome_of
+from nectar.keys.outcome import is_light, outcome_of
 from nectar.keys.scheme import digest_of
 from nectar.keys.sources import functions_reached
-from nectar.recipes.pickles import globals_in
 
 _log: Final = logging.getLogger("nectar.spark")
 _MOST: Final = 1024  # functions; a plan is made anew for each action, so the latest are enough
-_SHARED: Final = frozenset({"_make_skeleton_class", "_make_skeleton_enum"})  # what a pickle makes classes with
 _SIDE_EFFECTS: Final = ("DataFrame.foreach.<locals>", "DataFrame.foreachPartition.<locals>")
 
 _FOR_ITS_EFFECT: Final = "foreach is run for what it does, and not for a result"
@@ -39,7 +34,7 @@ class Pickled:
     """A function that a plan holds. digest: what it computes. refusal: why its results are not reused.
 
     command: the bytes that it was pickled as, which differ between processes. reached: the functions of Python that it
-    called when it was pickled, itself included.
+    called when it was pickled, itself included. is_light: whether looking at it again takes no time to speak of.
     """
 
     function: Any
@@ -47,6 +42,7 @@ class Pickled:
     refusal: str = ""
     command: bytes = field(default=b"", compare=False, repr=False)
     reached: tuple[FunctionType, ...] = field(default=(), compare=False, repr=False)
+    is_light: bool = field(default=True, compare=False)
 
 
 _lock: Final = threading.Lock()
@@ -83,26 +79,8 @@ def recall(command: bytes) -> None:
 
 
 def is_still(pickled: Pickled) -> bool:
-    """Whether a server that was sent a function computes with it what it computed when it was pickled."""
-    return _described(pickled.function) == pickled or _is_whole(pickled.command)
-
-
-def _is_whole(command: bytes) -> bool:
-    """Whether pickled bytes hold all of a function, so that nothing the program does later changes what they are.
-
-    They do not if they take something from the main module or one of the application, which a server in this process
-    shares; nor if they hold a class, of which there is one for all copies in a process.
-    """
-    try:
-        return not any(name in _SHARED or _is_of_the_program(module) for module, name in globals_in(command))
-    except Exception:  # a pickle of a kind that is not understood
-        _log.debug("pickled bytes cannot be read", exc_info=True)
-        return False
-
-
-def _is_of_the_program(name: str) -> bool:
-    module = sys.modules.get(name)
-    return name == "__main__" or module is None or origin_of_module(module).kind == "application"
+    """Whether a function computes what it computed when it was pickled."""
+    return _described(pickled.function) == pickled
 
 
 def _to_plan(self: Any, session: Any) -> Any:
@@ -161,4 +139,5 @@ def _described(function: Any) -> Pickled:
         return Pickled(function, b"", f"{name} reads files that it declares, which plans of Spark cannot hold yet")
     refusals = "; ".join(dict.fromkeys(str(each) for each in outcome.refusals))
     reached = tuple(functions_reached(outcome.walk))
-    return Pickled(function, outcome.digest, f"{name}: {refusals}" if refusals else "", reached=reached)
+    refusal = f"{name}: {refusals}" if refusals else ""
+    return Pickled(function, outcome.digest, refusal, reached=reached, is_light=is_light(outcome))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from nectar.dialects.spark.constants import Facts
 from nectar.dialects.spark.day import Day
@@ -16,6 +17,8 @@ from nectar.keys.expansion import joined
 from nectar.keys.scheme import digest_of
 from nectar.program.tree import Node, Program
 from nectar.store.inputs.identify import Identity, Inputs
+
+_FUNCTION_CHANGED: Final = "a function changed while it ran"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +107,19 @@ class Keyed:
         reasons = zip(why_not_apart(self.steps, orders), self.node_of, strict=True)
         return frozenset(self.node_of) - {number for reason, number in reasons if reason}
 
-    def what_changed(self, inputs: Inputs) -> list[str]:
+    def why_functions_differ(self) -> str:
+        """Says that a function computes something else now; empty if none does. The heavy ones are not looked at."""
+        same = all(is_still(each) for each in self.functions if each.is_light)
+        return "" if same else _FUNCTION_CHANGED
+
+    def what_changed(self, inputs: Inputs, *, but_light_functions: bool = False) -> list[str]:
         """What is no longer as it was when the keys were made, a sentence each."""
         told = inputs.changed(self.identities)
         if not all(source.is_same_now() for source in self.sources):
             told.append("files came or went while it ran")
-        if not all(map(is_still, self.functions)):
-            told.append("a function changed while it ran")
+        functions = (each for each in self.functions if not (but_light_functions and each.is_light))
+        if not all(map(is_still, functions)):
+            told.append(_FUNCTION_CHANGED)
         if self.day is not None and self.day.is_over:
             told.append("the date changed while it ran")
         return told

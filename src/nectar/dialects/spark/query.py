@@ -138,8 +138,10 @@ class Query:
         self.release()
         if self.is_known or self.keyed.root.refusal:
             return
-        if self.names_changed:  # until now; what the server is taught from now on does not matter
-            self.part.keeping = f"not kept: {self.names_changed}"
+        # Until now: what the program does to names, or to what functions have captured, from now on does not matter.
+        changed = self.names_changed or self.keyed.why_functions_differ()
+        if changed:
+            self.part.keeping = f"not kept: {changed}"
             self._give_back()
             return
         self.part.keeping = "being kept"
@@ -161,7 +163,8 @@ class Query:
         part.size = table.nbytes
         why_not = "" if self.asked else self.catalog.worth_keeping(part.seconds, table.nbytes)
         why_not = why_not.removeprefix("not kept: ")
-        why_not = why_not or "; ".join(self.keyed.what_changed(self.session.inputs)) or self.why_another()
+        changed = self.keyed.what_changed(self.session.inputs, but_light_functions=True)
+        why_not = why_not or "; ".join(changed) or self.why_another()
         if why_not:
             part.keeping = f"not kept: {why_not}"
         else:
