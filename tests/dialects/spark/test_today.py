@@ -16,7 +16,9 @@ import nectar
 from nectar import session
 from nectar.catalog.keeper import Keeper
 from nectar.clock import ManualClock
+from nectar.dialects.spark import function_types
 from nectar.dialects.spark.day import day_of
+from nectar.dialects.spark.function_names import KNOWN, SINCE_4_3
 
 pytestmark = pytest.mark.small
 MOMENT = datetime.datetime(2024, 5, 1, 12)
@@ -87,6 +89,11 @@ DATED = {
     "a join of columns of one name": lambda s, f: table(s, f).select("start").join(
         table(s, f, "calls").select(F.col("at").alias("start")), "start", "left"
     ),
+    "a field": lambda s, f: table(s, f).select(F.struct("start").alias("n"), "since", F.col("n").alias("start"))
+    .filter(F.col("n.start") < F.col("since")),
+    "a name with a point": lambda s, f: table(s, f).select(
+        F.col("start").alias("n.start"), "since", F.col("n").alias("start")
+    ).filter(F.col("`n.start`") < F.col("since")),
     "a type that is not known": lambda s, f: table(s, f).select(F.max("start").alias("a"), F.max("since").alias("b"))
     .select(F.greatest(F.reverse(F.reverse("a")), "b")).limit(0),
     "SQL: a cast": lambda s, f: viewed(s, f, "select cast(start as timestamp) as t from shifts"),
@@ -97,6 +104,9 @@ DATED = {
     "SQL: of what is made in it": lambda s, f: viewed(
         s, f, "select who from (select who, upper(start) as u, since from shifts) where u < since"
     ),
+    "SQL: a field of a struct": lambda s, f: viewed(
+        s, f, "select n.start from (select struct(start) as n, since from shifts) where n.start < since"
+    ),
     "SQL: a view that does": lambda s, f: (
         viewed(s, f, "select who, cast(start as timestamp) as t from shifts").createOrReplaceTempView("times"),
         s.sql("select who from times where t is not null"),
@@ -106,10 +116,12 @@ DATED = {
 THE_SAME_TOMORROW = {
     "a filter by a date": lambda s, f: table(s, f).filter(F.col("since") > "2024-01-01"),
     "a filter by a moment": lambda s, f: table(s, f).filter(F.col("since") > F.lit(MOMENT)),
+    "a column that is made anew": lambda s, f: table(s, f).withColumn("start", F.to_timestamp("start", "HH:mm"))
+    .filter(F.col("start") < F.col("since")),
     "one of two conditions in a text": lambda s, f: table(s, f).filter("since < '2024-01-01' or (who = 'x' and n > 1)"),
     "a filter in a text": lambda s, f: table(s, f).filter("since > '2024-01-01' and who = 'ann'"),
     "a pattern": lambda s, f: table(s, f).select(F.to_timestamp("start", "HH:mm")),
-    "a date": lambda s, f: written(s, f).select(F.to_date(F.concat(F.lit("2024-"), F.lit("01")))),
+    "a date": lambda s, f: written(s, f).select(F.col("start").try_cast("date")),
     "a comparison of a text with a date": lambda s, f: table(s, f).filter(F.col("who") != F.col("start")),
     "parts of a timestamp": lambda s, f: table(s, f).select(F.year("since"), F.hour("since")),
     "text of a timestamp": lambda s, f: table(s, f).select(F.date_format("since", "y"), F.col("since").cast("string")),
@@ -134,6 +146,13 @@ THE_SAME_TOMORROW = {
     ),
     "SQL: a case": lambda s, f: viewed(
         s, f, "select case when since > date '2024-01-01' then who else start end as t from shifts"
+    ),
+    "SQL: a view over another one": lambda s, f: (
+        viewed(s, f, "select * from shifts where n > 0").createOrReplaceTempView("some"),
+        s.sql("select a.who, b.n as m from some a join shifts b on a.n = b.n and a.since = b.since"),
+    )[1],
+    "a query over SQL": lambda s, f: viewed(s, f, "select who, start, since as t, n + 1 as m from shifts").filter(
+        F.col("who") != F.col("start")
     ),
     "SQL: a union": lambda s, f: viewed(s, f, "select * from shifts union all select * from shifts"),
 }  # fmt: skip
@@ -249,3 +268,11 @@ def test_the_clock_of_another_machine_may_be_minutes_ahead():
     assert at("2024-05-01T23:58+00:00")
     assert not at("2024-05-01T23:58+00:00", is_remote=True)
     assert at("2024-05-01T23:50+00:00", is_remote=True)
+
+
+def test_the_lists_name_functions_of_the_engine_and_give_each_one_type():
+    given = [function_types.PLAIN, function_types.SAME, function_types.TEXTUAL, function_types.TIMELY]
+    assert len(frozenset().union(*given)) == sum(map(len, given))
+    listed = frozenset().union(*given, function_types.TAKES_TIMES, function_types.APART)
+    assert listed - KNOWN - SINCE_4_3 == {"!=", "any", "if", "timestamp"}  # words of SQL
+    assert function_types.BY_PATTERN | function_types.PARSES <= function_types.TAKES_TIMES

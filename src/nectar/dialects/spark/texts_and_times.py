@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
@@ -35,9 +35,9 @@ _TYPES: Final[dict[str, int]] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Columns:
-    """The columns of a relation. named: by their names in small letters. rest: of those that have other names.
+    """The columns of a relation. named: by their names. rest: of those that have other names.
 
     find_order: tells what they are by position.
     """
@@ -45,6 +45,14 @@ class Columns:
     named: Mapping[str, int] = field(default_factory=dict)
     rest: int = EITHER
     find_order: Callable[[], Kinds | None] = field(default=lambda: None, compare=False)
+
+    @cached_property
+    def lowered(self) -> Mapping[str, int]:
+        """By their names in small letters: two that differ in capitals only may be one column, or two."""
+        found: dict[str, int] = {}
+        for name, kind in self.named.items():
+            found[name.lower()] = found.get(name.lower(), NEITHER) | kind
+        return found
 
     @property
     def ordered(self) -> Kinds | None:
@@ -70,16 +78,19 @@ def columns_of(fields: Iterable[tuple[str, int]]) -> Columns:
     ordered = tuple(fields)
     named: dict[str, int] = {}
     for name, kind in ordered:
-        named[name.lower()] = named.get(name.lower(), NEITHER) | kind
+        named[name] = named.get(name, NEITHER) | kind
     return Columns(named, NEITHER, lambda: tuple(kind for _, kind in ordered))
 
 
 def looked_up(name: str, relations: Sequence[Columns]) -> int:
     """What a column may hold that is called so, in one of these relations."""
-    parts = [part.strip("`").lower() for part in name.split(".")]  # a name with a point in it is not found
-    named = [each.named[part] for each in relations for part in parts if part in each.named]
     others = joined_kinds(each.rest for each in relations)
-    return joined_kinds(named) | others if named or others else EITHER
+    if "`" in name:  # there may be points in it
+        return joined_kinds(each.all for each in relations) if relations else EITHER
+    parts = name.lower().split(".")
+    if not any(parts[-1] in each.lowered for each in relations):  # a field of a struct, or of a relation around this
+        return others or EITHER
+    return others | joined_kinds(each.lowered[part] for each in relations for part in parts if part in each.lowered)
 
 
 def of_text(text: str) -> int:

@@ -15,7 +15,18 @@ from typing import Any, Final
 import pyarrow as pa
 
 from nectar.dialects.spark.constants import columns_in_pieces
+from nectar.dialects.spark.function_types import (
+    APART,
+    BY_PATTERN,
+    PARSES,
+    PLAIN,
+    SAME,
+    TAKES_TIMES,
+    TEXTUAL,
+    TIMELY,
+)
 from nectar.dialects.spark.relations import Step
+from nectar.dialects.spark.sql.today import columns_made
 from nectar.dialects.spark.sql.today import is_dated as is_text_dated
 from nectar.dialects.spark.text import pieces_of
 from nectar.dialects.spark.texts_and_times import (
@@ -36,52 +47,6 @@ from nectar.dialects.spark.texts_and_times import (
     of_words,
 )
 
-# Functions that make a timestamp of a text that they are given.
-TAKES_TIMES: Final = frozenset({
-    "to_timestamp", "to_timestamp_ltz", "to_timestamp_ntz", "try_to_timestamp", "timestamp", "hour", "minute", "second",
-    "date_format", "date_trunc", "from_utc_timestamp", "to_utc_timestamp", "convert_timezone", "months_between",
-    "extract", "date_part", "datepart", "timestampadd", "timestampdiff", "dateadd", "date_add", "datediff", "date_diff",
-    "unix_micros", "unix_millis", "unix_seconds", "unix_nanos", "window", "session_window", "window_time",
-    "time_bucket", "make_timestamp", "make_timestamp_ltz", "make_timestamp_ntz", "try_make_timestamp",
-    "try_make_timestamp_ltz", "try_make_timestamp_ntz", "variant_get", "try_variant_get", "from_json", "from_csv",
-    "from_xml",
-})  # fmt: skip
-# With a pattern they take what the pattern does not name from the first day of 1970.
-_BY_PATTERN: Final = frozenset({
-    "to_timestamp", "to_timestamp_ltz", "to_timestamp_ntz", "try_to_timestamp"
-})  # fmt: skip
-_PARSES: Final = frozenset({"from_json", "from_csv", "from_xml", "variant_get", "try_variant_get"})  # by a type
-# Functions whose arguments are not brought to one type.
-_APART: Final = frozenset({
-    "and", "or", "not", "struct", "named_struct", "count", "concat_ws", "format_string", "printf", "max_by", "min_by",
-    "hash", "xxhash64", "to_json", "to_csv", "isnull", "isnotnull", "*", "/", "%", "&", "|", "^",
-})  # fmt: skip
-_PLAIN: Final = frozenset({
-    "==", "<=>", "<", "<=", ">", ">=", "!=", "and", "or", "not", "in", "like", "ilike", "rlike", "isnull", "isnotnull",
-    "isnan", "contains", "startswith", "endswith", "array_contains", "exists", "forall", "equal_null", "*", "/", "%",
-    "&", "|", "^", "~", "count", "count_if", "sum", "avg", "mean", "std", "stddev", "stddev_samp", "stddev_pop",
-    "variance", "var_samp", "var_pop", "corr", "covar_pop", "covar_samp", "approx_count_distinct", "abs", "ceil",
-    "ceiling", "floor", "round", "bround", "sqrt", "exp", "ln", "log", "log10", "log2", "pow", "power", "pmod",
-    "length", "size", "cardinality", "hash", "xxhash64", "crc32", "year", "month", "quarter", "day", "dayofmonth",
-    "dayofweek", "dayofyear", "weekofyear", "weekday", "hour", "minute", "second", "datediff", "date_diff", "date_add",
-    "date_sub", "add_months", "last_day", "next_day", "trunc", "to_date", "try_to_date", "make_date", "months_between",
-    "unix_timestamp", "to_unix_timestamp", "unix_seconds", "unix_millis", "unix_micros", "unix_date", "row_number",
-    "rank", "dense_rank", "ntile", "percent_rank", "cume_dist", "bool_and", "bool_or", "every", "some", "any",
-    "instr", "locate", "levenshtein", "bit_and", "bit_or", "grouping", "grouping_id", "rint", "signum", "sign",
-})  # fmt: skip
-_SAME: Final = frozenset({
-    "max", "min", "first", "last", "first_value", "last_value", "any_value", "nth_value", "lag", "lead", "coalesce",
-    "nvl", "nvl2", "ifnull", "nullif", "when", "if", "greatest", "least", "array", "collect_list", "collect_set",
-    "array_agg", "struct", "named_struct", "map", "explode", "explode_outer", "posexplode", "element_at", "get",
-    "slice", "sort_array", "array_sort", "array_distinct", "flatten", "reverse", "max_by", "min_by", "mode", "negative",
-    "positive", "map_keys", "map_values", "array_max", "array_min", "date_trunc", "window",
-})  # fmt: skip
-_TEXTUAL: Final = frozenset({
-    "upper", "lower", "ucase", "lcase", "concat_ws", "substring", "substr", "trim", "ltrim", "rtrim", "lpad", "rpad",
-    "regexp_replace", "regexp_extract", "split", "split_part", "format_string", "printf", "date_format", "initcap",
-    "replace", "translate", "md5", "sha1", "sha2", "base64", "hex", "from_unixtime", "to_json", "get_json_object",
-    "left", "right", "repeat", "substring_index", "listagg", "string_agg", "to_char",
-})  # fmt: skip
 _PASSING: Final = frozenset({
     "filter", "sort", "limit", "offset", "tail", "hint", "repartition", "repartition_by_expression", "drop_na",
     "deduplicate", "subquery_alias", "fill_na", "replace",
@@ -131,8 +96,7 @@ class Today:
         if not step.sql and len(inputs) < _INPUTS.get(step.kind, 0):
             return False  # no engine runs it
         if step.sql:
-            relations = [each() for each in inputs] + ([self._read(at)] if step.names else [])
-            return is_text_dated(_query_in(step, message), TAKES_TIMES, relations)
+            return is_text_dated(_query_in(step, message), TAKES_TIMES, self._relations_of(at))
         if step.kind == "set_op":
             return _meet_in_columns(*(each() for each in inputs[:2]))
         if step.kind in ("join", "as_of_join") and message.using_columns:
@@ -148,6 +112,11 @@ class Today:
         if step.kind == "parse":
             return not message.HasField("schema") or bool(of_type(message.schema) & TIME)
         return step.kind == "local_relation" and _casts(message)
+
+    def _relations_of(self, at: int) -> list[Columns]:
+        """What a text reads."""
+        step = self._steps[at]
+        return [self._columns_of(below) for below in step.inputs] + ([self._read(at)] if step.names else [])
 
     # columns
 
@@ -165,6 +134,8 @@ class Today:
             return Columns()
         message = getattr(step.message, step.kind)
         inputs = [self._columns[below] for below in step.inputs]
+        if step.sql:
+            return columns_made(_query_in(step, message), self._relations_of(at))
         if step.kind in _PASSING:
             return inputs[0]()
         if step.kind == "drop":
@@ -195,7 +166,7 @@ def _of_kind(step: Step, message: Any, inputs: Sequence[Find]) -> Columns:
         below = inputs[0]()
         pairs = [(each.col_name, each.new_col_name) for each in message.renames]
         pairs += list(message.rename_columns_map.items())
-        renamed = {new.lower(): looked_up(old, [below]) for old, new in pairs}
+        renamed = {new: looked_up(old, [below]) for old, new in pairs}
         return Columns({**below.named, **renamed}, below.rest, below.find_order)
     if step.kind in ("group_map", "co_group_map", "map_partitions"):
         return Columns(rest=of_type(message.func.python_udf.output_type))
@@ -209,7 +180,7 @@ def _made(kind: str, message: Any, inputs: Sequence[Find]) -> Columns:
     judge = _Judge(inputs)
     if kind == "with_columns":
         below = inputs[0]()
-        made = {name.lower(): judge.kind(each.expr) for each in message.aliases for name in each.name}
+        made = {name: judge.kind(each.expr) for each in message.aliases for name in each.name}
         return Columns({**below.named, **made}, below.rest)
     if kind == "project":
         expressions = list(message.expressions)
@@ -287,13 +258,13 @@ class _Judge:
 
     def _is_call_dated(self, call: Any) -> bool:
         name, arguments = call.function_name.lower(), list(call.arguments)
-        if name in _PARSES:  # the type is one of the arguments
+        if name in PARSES:  # the type is one of the arguments
             return self._may_parse_times(arguments[1:])
         if name in TAKES_TIMES:
-            if name in _BY_PATTERN and len(arguments) > 1:
+            if name in BY_PATTERN and len(arguments) > 1:
                 return False
             return any(self.kind(each) & TEXT for each in arguments)
-        if name in _APART or sum(_is_open(each) for each in arguments) < 2:
+        if name in APART or sum(_is_open(each) for each in arguments) < 2:
             return False
         return _meet(map(self.kind, arguments))
 
@@ -339,13 +310,13 @@ class _Judge:
         return EITHER
 
     def _of_call(self, name: str, arguments: Iterable[Any]) -> int:
-        if name in _PLAIN:
+        if name in PLAIN:
             return NEITHER
-        if name in _TEXTUAL:
-            return TEXT
+        if name in TEXTUAL or name in TIMELY:
+            return TEXT if name in TEXTUAL else TIME
         if name in ("+", "-"):  # with an interval, of a text too
             return joined_kinds(map(self.kind, arguments))
-        if name in _SAME:
+        if name in SAME:
             return joined_kinds(map(self.kind, arguments))
         return EITHER
 

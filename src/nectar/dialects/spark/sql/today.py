@@ -49,6 +49,15 @@ def is_dated(text: str, takes_times: frozenset[str], relations: Sequence[Columns
     return any(map(query.is_node_dated, query.every))
 
 
+def columns_made(text: str, relations: Sequence[Columns]) -> Columns:
+    """The columns that a query gives, as far as it is one that selects them from what it reads."""
+    found = "it is refused" if query_text(text).refusals else parsed(text)
+    if isinstance(found, str):
+        return Columns()
+    trees, nodes = found
+    return _Query(trees, nodes, relations).columns(trees[0]) if trees else Columns()
+
+
 class _Query:
     def __init__(self, trees: Iterable[Any], nodes: Any, relations: Sequence[Columns]) -> None:
         self._nodes, self._relations = nodes, relations
@@ -63,6 +72,7 @@ class _Query:
             for node in self.every if isinstance(node, (nodes.TableAlias, nodes.Pivot))
             for column in node.args.get("columns") or []
         }  # fmt: skip
+        self._pivots = any(isinstance(node, nodes.Pivot) for node in self.every)
         self._open: set[str] = set()
 
     @property
@@ -70,6 +80,21 @@ class _Query:
         return any(
             isinstance(node, self._nodes.Literal) and node.is_string and of_text(node.name) for node in self.every
         )
+
+    def columns(self, tree: Any) -> Columns:
+        """The columns of a statement; those that a star stands for may be any that is read, or made in the query."""
+        if not isinstance(tree, self._nodes.Select):
+            return Columns()
+        named: dict[str, int] = {}
+        rest = NEITHER
+        for each in tree.selects:
+            if each.is_star:
+                names = {name for relation in self._relations for name in relation.named} | self._made.keys()
+                named |= {name: self._named(name) for name in names}
+                rest |= EITHER if self._headed or self._pivots else joined_kinds(each.rest for each in self._relations)
+            else:
+                named[each.alias_or_name] = self._kind(each)
+        return Columns(named, rest)
 
     def is_node_dated(self, node: Any) -> bool:
         """Whether what one node does itself makes a timestamp of a text."""
@@ -101,12 +126,17 @@ class _Query:
             return joined_kinds(each.all for each in self._relations) == EITHER
         return any(_meet(map(self._kind, pair)) for pair in zip(*lists, strict=True))
 
+    def _of_column(self, node: Any) -> int:
+        """A column; or a field of one, whose name stands where else that of a relation does."""
+        before = [each.lowered.get(part.name.lower()) for part in node.parts[:-1] for each in self._relations]
+        return self._named(node.name) | joined_kinds(kind for kind in before if kind is not None)
+
     def _named(self, name: str) -> int:
         name = name.lower()
         if name in self._open or name in self._headed:
             return EITHER
         made = self._made.get(name, [])
-        is_read = not made or any(name in each.named or each.rest for each in self._relations)
+        is_read = not made or any(name in each.lowered or each.rest for each in self._relations)
         self._open.add(name)
         try:
             found = joined_kinds(map(self._kind, made))
@@ -119,7 +149,7 @@ class _Query:
         if isinstance(node, nodes.Literal):
             return of_text(node.name) if node.is_string else NEITHER
         if isinstance(node, nodes.Column):
-            return EITHER if isinstance(node.this, nodes.Star) else self._named(node.name)
+            return EITHER if isinstance(node.this, nodes.Star) else self._of_column(node)
         if isinstance(node, nodes.Cast):
             return _target_of(node)
         if isinstance(node, nodes.Interval):
