@@ -238,13 +238,13 @@ def reuse(**settings: Any) -> Iterator[RunReport]:
         _remember(report)
 
 
-def _install(modules: Mapping[str, str] = _DIALECTS | _ENGINES) -> None:
-    for library, module in modules.items():
+def _install(modules: Mapping[str, str] | None = None) -> None:
+    for library, module in (_DIALECTS | _ENGINES if modules is None else modules).items():
         when_imported(library, partial(_hook, module, "install"))
 
 
-def _uninstall(modules: Mapping[str, str] = _DIALECTS | _ENGINES) -> None:
-    for library, module in modules.items():
+def _uninstall(modules: Mapping[str, str] | None = None) -> None:
+    for library, module in (_DIALECTS | _ENGINES if modules is None else modules).items():
         no_longer(library)
         if module in sys.modules:
             _hook(module, "uninstall")
