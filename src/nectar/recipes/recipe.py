@@ -104,7 +104,8 @@ class Recipe(msgspec.Struct, frozen=True):
     key: what it is found by. proof: of the plan as it stands; fixed: of the plan that reads exactly the files that were
     read, if the plan names folders or patterns. folder: which relative paths are meant to begin in. ordered: the engine
     promises the order of the rows; settled: and that two runs give the same ones. refusals: why it cannot be run again;
-    empty if it can. made_from: keys of results that were used on the way.
+    empty if it can. made_from: keys of results that were used on the way. flags: how the engine optimised it, if not as
+    usual.
     """
 
     dialect: str
@@ -124,6 +125,7 @@ class Recipe(msgspec.Struct, frozen=True):
     settled: bool = True
     checksum: Checksum | None = None
     refusals: tuple[str, ...] = ()
+    flags: str = ""
     format: int = FORMAT
 
 

@@ -16,6 +16,7 @@ from polars.lazyframe.query_result import SingleNodeQueryResult
 
 from nectar.dialects.polars.computing import computed
 from nectar.dialects.polars.explain import tell_watchers, why_missed
+from nectar.dialects.polars.flags import flags_of
 from nectar.dialects.polars.history import remember
 from nectar.dialects.polars.keeping import claimed, keep, learn_content, release
 from nectar.dialects.polars.query import Query, about, is_own_fault, prepared
@@ -63,7 +64,7 @@ class PolarsEngine(pl.Engine):
         """The frame of a query."""
         options = {"optimizations": optimizations}
         if background:
-            rewritten, query = self._rewritten(lf)
+            rewritten, query = self._rewritten(lf, optimizations)
             return _lasting(self.inner.collect(rewritten, background=True, **options), query)
         session = current()
         if session is None or post_opt_callback is not None:
@@ -73,7 +74,7 @@ class PolarsEngine(pl.Engine):
 
     def _collect(self, session: Session, report: RunReport, lf: pl.LazyFrame, options: dict[str, Any]) -> pl.DataFrame:
         begun = time.perf_counter()
-        query = _prepared(session, lf)
+        query = _prepared(session, lf, options["optimizations"])
         if isinstance(query, str):
             return self._plainly(session, report, lf, options, query)
         try:
@@ -160,7 +161,7 @@ class PolarsEngine(pl.Engine):
     def _collect_all(
         self, session: Session, report: RunReport, lfs: list[pl.LazyFrame], optimizations: Any
     ) -> list[pl.DataFrame]:
-        queries = [_prepared(session, lf) for lf in lfs]
+        queries = [_prepared(session, lf, optimizations) for lf in lfs]
         plan = _together_or_as_given(queries, lfs)
         begun = time.perf_counter()
         try:
@@ -223,7 +224,7 @@ class PolarsEngine(pl.Engine):
 
     def collect_batches(self, lf: pl.LazyFrame, **options: Any) -> Any:
         """The result in batches."""
-        rewritten, query = self._rewritten(lf)
+        rewritten, query = self._rewritten(lf, options["optimizations"])
         return _lasting(self.inner.collect_batches(rewritten, **options), query)
 
     # sinks
@@ -249,7 +250,7 @@ class PolarsEngine(pl.Engine):
         self._sink("sink_batches", lf, function, options)
 
     def _sink(self, method: str, lf: pl.LazyFrame, target: Any, options: dict[str, Any]) -> None:
-        rewritten, query = self._rewritten(lf)
+        rewritten, query = self._rewritten(lf, options["optimizations"])
         try:
             getattr(self.inner, method)(rewritten, target, **options)
         except pl.exceptions.PanicException as error:
@@ -264,10 +265,10 @@ class PolarsEngine(pl.Engine):
         if session is not None and isinstance(target, str | Path):
             learn_content(session, str(target))
 
-    def _rewritten(self, lf: pl.LazyFrame) -> tuple[pl.LazyFrame, Query | None]:
+    def _rewritten(self, lf: pl.LazyFrame, optimizations: Any) -> tuple[pl.LazyFrame, Query | None]:
         """The query with its known parts as sources, or as it is."""
         session = current()
-        query = None if session is None else _prepared(session, lf)
+        query = None if session is None else _prepared(session, lf, optimizations)
         if not isinstance(query, Query):
             return lf, None
         try:
@@ -288,8 +289,8 @@ def _plain_engine(inner: str | pl.Engine) -> Any:
     return found.inner if isinstance(found, PolarsEngine) else found
 
 
-def _prepared(session: Session, lf: pl.LazyFrame) -> Query | str:
-    query = prepared_or_why_not(session, lf)
+def _prepared(session: Session, lf: pl.LazyFrame, optimizations: Any) -> Query | str:
+    query = prepared_or_why_not(session, lf, optimizations)
     if watchers:
         tell_watchers(query)
     return query
@@ -329,10 +330,10 @@ def _kept(query: Query, frame: pl.DataFrame, part: Part) -> None:
     query.session.keeper.submit(lambda: remember(catalog, found, site, began))
 
 
-def prepared_or_why_not(session: Session, lf: pl.LazyFrame) -> Query | str:
+def prepared_or_why_not(session: Session, lf: pl.LazyFrame, optimizations: Any) -> Query | str:
     """The query, its known parts opened; or why it has to run as it is."""
     try:
-        return prepared(session, lf)
+        return prepared(session, lf, flags_of(optimizations))
     except NectarError as error:
         return str(error)
     except (Exception, pl.exceptions.PanicException) as error:  # also what Polars says of a plan that is wrong

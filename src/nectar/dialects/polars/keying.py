@@ -33,7 +33,7 @@ class Keyed:
     or -1 if the root does not need it. sources: of each scan, the files it read and their identities; results of other
     programs are sources without files. resolved: the plan as a frame, which looked at its files after they were
     identified; None if nobody made it. contents: of each step what it is, as the keys were made; None of sources.
-    live: nodes with a Python function at or below them.
+    live: nodes with a Python function at or below them. flags: the optimisations it runs with, if not the usual ones.
     """
 
     plan: Plan
@@ -44,6 +44,7 @@ class Keyed:
     resolved: pl.LazyFrame | None
     contents: tuple[Content | None, ...]
     live: frozenset[int]
+    flags: str
 
     def steps_of(self, node: int) -> list[int]:
         """All steps that are the same computation as a node."""
@@ -86,9 +87,9 @@ class Keyed:
         return all(now[number] == source for number, source in asked)
 
 
-def keyed(plan: Plan, inputs: Inputs) -> Keyed:
-    """The program of a plan as its inputs are now."""
-    return _Keying(plan, inputs).run()
+def keyed(plan: Plan, inputs: Inputs, flags: str = "") -> Keyed:
+    """The program of a plan as its inputs are now. flags: the optimisations it runs with, if they are not the usual."""
+    return _Keying(plan, inputs, flags).run()
 
 
 def key_over(keyed: Keyed, step: int, names: Mapping[int, Sequence[bytes]], which: int = 0) -> bytes:
@@ -96,7 +97,7 @@ def key_over(keyed: Keyed, step: int, names: Mapping[int, Sequence[bytes]], whic
 
     which: of the keys of what else the step reads, the first (0) or the last (-1).
     """
-    plan, frame, nodes = keyed.plan, _frame_of(keyed.plan), keyed.program.nodes
+    plan, frame, nodes = keyed.plan, _frame_of(keyed.plan, keyed.flags), keyed.program.nodes
     changed = {scan: _key_of_files(nodes[keyed.node_of[scan]].program, found) for scan, found in names.items()}
     for number in range(min(names), step + 1):
         if number not in changed and any(source in changed for source in plan.steps[number].inputs):
@@ -106,8 +107,8 @@ def key_over(keyed: Keyed, step: int, names: Mapping[int, Sequence[bytes]], whic
     return changed[step]
 
 
-def _frame_of(plan: Plan) -> bytes:
-    return joined("polars", pl.__version__, plan.header)
+def _frame_of(plan: Plan, flags: str) -> bytes:
+    return joined("polars", pl.__version__, plan.header, *filter(None, [flags]))
 
 
 def _key_of_files(program: bytes, names: Sequence[bytes]) -> bytes:
@@ -135,10 +136,11 @@ def _identifying(plan: Plan, number: int, content: Content | None) -> tuple[byte
 
 
 class _Keying:
-    def __init__(self, plan: Plan, inputs: Inputs) -> None:
+    def __init__(self, plan: Plan, inputs: Inputs, flags: str) -> None:
         self._plan = plan
         self._inputs = inputs
-        self._frame = _frame_of(plan)
+        self._flags = flags
+        self._frame = _frame_of(plan, flags)
         self._nodes: list[Node] = []
         self._steps: list[int] = []
         self._by_key: dict[bytes, int] = {}
@@ -163,7 +165,7 @@ class _Keying:
         nodes = self._in_order(self._node_of[-1])
         return Keyed(
             self._plan, Program(tuple(nodes)), tuple(self._steps), tuple(self._node_of), tuple(self._sources),
-            sources.frame, tuple(contents), self._live(nodes, contents),
+            sources.frame, tuple(contents), self._live(nodes, contents), self._flags,
         )  # fmt: skip
 
     def _live(self, nodes: Sequence[Node], contents: Sequence[Content | None]) -> frozenset[int]:

@@ -159,14 +159,14 @@ class Query:
             stored.close()
 
 
-def prepared(session: Session, frame: pl.LazyFrame) -> Query | str:
-    """The query, its known parts opened; or why it has to run as it is."""
+def prepared(session: Session, frame: pl.LazyFrame, flags: str = "") -> Query | str:
+    """The query, its known parts opened; or why it has to run as it is. flags: as for `keyed`."""
     catalog = session.catalog
     if catalog is None:
         return "the catalog cannot be used"
     if why_not := too_large(frame):
         return why_not
-    return looked_up(session, catalog, refused_if_observed(keyed(Plan.of(frame), session.inputs), catalog))
+    return looked_up(session, catalog, refused_if_observed(keyed(Plan.of(frame), session.inputs, flags), catalog))
 
 
 def refused_if_observed(found: Keyed, catalog: Catalog) -> Keyed:

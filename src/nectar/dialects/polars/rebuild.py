@@ -21,6 +21,7 @@ from nectar.dialects.polars.checksum import checksum_of
 from nectar.dialects.polars.computing import computed
 from nectar.dialects.polars.derived import reader_of
 from nectar.dialects.polars.engine import PolarsEngine
+from nectar.dialects.polars.flags import optimizations_of
 from nectar.dialects.polars.keying import Keyed, keyed
 from nectar.dialects.polars.plan import Plan
 from nectar.dialects.polars.query import Query, changed, looked_up
@@ -78,7 +79,7 @@ class _Run:
         reasons: list[str] = []
         for plan, proof in self._plans():
             try:
-                found = keyed(plan, self.order.session.inputs)
+                found = keyed(plan, self.order.session.inputs, self.recipe.flags)
                 root = found.program.nodes[-1]
                 if root.refusal:
                     reasons.append(root.refusal)
@@ -105,9 +106,9 @@ class _Run:
         known = query.result()
         if known is not None:
             return known
-        engine = PolarsEngine().inner
+        engine, optimizations = PolarsEngine().inner, optimizations_of(self.recipe.flags)
         try:
-            return computed(query, lambda frame: frame.collect(engine=engine))
+            return computed(query, lambda frame: frame.collect(engine=engine, optimizations=optimizations))
         except (Exception, pl.exceptions.PanicException) as error:
             raise because(f"running it failed: {type(error).__name__}: {error}") from error
 

@@ -107,7 +107,7 @@ def recipe_of(inputs: Inputs, made: Made) -> Written:
         _fixed_proof(found, step, below, inputs),
         tuple(code.packages.values()), tuple(code.modules), scans, made.made_from,
         made.folder, not undetermined[made.node], not tainted[made.node], _checksum(made.frame),
-        tuple(code.refusals),
+        tuple(code.refusals), found.flags,
     )  # fmt: skip
     return Written(recipe, data, code.texts)
 
@@ -234,7 +234,7 @@ def _fixed_proof(found: Keyed, step: int, below: Sequence[int], inputs: Inputs) 
     plan = with_fixed_files(found.plan, step, sources)
     if plan is None:
         return None
-    fixed = keyed(plan, inputs)
+    fixed = keyed(plan, inputs, found.flags)
     aligned = _aligned(found.plan, step, plan)
     if any(plan.schema(mine) != found.plan.schema(theirs) for mine, theirs in aligned.items() if theirs in sources):
         return None

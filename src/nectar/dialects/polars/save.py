@@ -40,7 +40,7 @@ def _kept(session: Session, catalog: Catalog, lf: pl.LazyFrame, engine: PolarsEn
     why_not = ""
     for _ in range(_ATTEMPTS):
         session.keeper.drain()
-        query = prepared_or_why_not(session, lf)
+        query = prepared_or_why_not(session, lf, DEFAULT_QUERY_OPT_FLAGS)
         if isinstance(query, str):
             lf.collect_schema()  # what is wrong with the query itself, Polars says
             return query
