@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from nectar.dialects.polars.categories import looked_at
 from nectar.dialects.polars.plan import Step
 from nectar.errors import NectarError
 from nectar.keys.scheme import digest_of
@@ -43,13 +44,15 @@ class Content:
     """What a step is.
 
     canonical: what it does. refusals: why its result must not be cached. live: it holds Python functions. acts: they
-    may change objects of this process; a plan that was written down holds copies of them, which would not.
+    may change objects of this process; a plan that was written down holds copies of them, which would not. looked_at:
+    expressions of which it must not be cached if they are categories.
     """
 
     canonical: bytes
     refusals: tuple[str, ...] = ()
     live: bool = False
     acts: bool = False
+    looked_at: tuple[bytes, ...] = ()
 
 
 def content_of(step: Step) -> Content:
@@ -87,7 +90,8 @@ class _Reader:
             self._check_function(self.step.body.get("function"))
         body = {} if kind == "Cache" else self._rewritten(self.step.body, (kind,))
         canonical = digest_of(_encode([kind, body]) + b"".join(self.functions))
-        return Content(canonical, tuple(dict.fromkeys(self.refusals)), self.live, self.acts)
+        refusals = tuple(dict.fromkeys(self.refusals))
+        return Content(canonical, refusals, self.live, self.acts, looked_at(kind, self.step.body))
 
     def _check_function(self, function: Any) -> None:
         name = next(iter(function)) if isinstance(function, dict) else str(function)

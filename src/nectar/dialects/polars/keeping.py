@@ -137,4 +137,10 @@ def _with_memory_of_its_own(frame: pl.DataFrame) -> pl.DataFrame:
     memory = io.BytesIO()
     frame.write_ipc_stream(memory)
     memory.seek(0)
-    return pl.read_ipc_stream(memory)
+    copy = pl.read_ipc_stream(memory)
+    marked = {name: flags for name, flags in frame.flags.items() if flags["SORTED_ASC"] or flags["SORTED_DESC"]}
+    return (
+        copy.with_columns(pl.col(name).set_sorted(descending=flags["SORTED_DESC"]) for name, flags in marked.items())
+        if marked
+        else copy
+    )

@@ -9,6 +9,7 @@ from typing import Any, Final
 import polars as pl
 
 from nectar.dialects.polars.behaviour import columns_named, group_names, is_breaker, order_of
+from nectar.dialects.polars.categories import NUMBERED, are_numbered
 from nectar.dialects.polars.content import Content, content_of
 from nectar.dialects.polars.derived import NOT_DETERMINED, ResultReader, reader_of
 from nectar.dialects.polars.filters import conditions_of
@@ -217,6 +218,8 @@ class _Keying:
         inputs = tuple(self._node_of[source] for source in step.inputs)
         below = [self._nodes[source] for source in inputs]
         refusals = [*content.refusals, *(node.refusal for node in below if node.refusal)]
+        if not refusals and content.looked_at and are_numbered(self._plan, number, content.looked_at):
+            refusals = [NUMBERED]
         text = _text(step)
         if refusals:
             refused = self._refused(text, inputs, refusals[0])

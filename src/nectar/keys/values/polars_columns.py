@@ -1,7 +1,7 @@
 """Canonical content of Polars columns and data types.
 
-Law: name, type, length, nulls and values decide. Chunks, slices, sorted flags, what lies below a null, and the numbers
-that a process gives to categories do not.
+Law: name, type, length, nulls and values decide. Chunks, slices, what lies below a null, and the numbers that a process
+gives to categories do not. That a column is marked as sorted counts only where it is not: Polars believes the mark.
 """
 
 from __future__ import annotations
@@ -95,7 +95,34 @@ def add_series(parts: Parts, series: pl.Series) -> None:
     """Adds a series: name, type, values."""
     parts.text(series.name)
     add_type(parts, series.dtype)
+    if mark := false_mark(series):
+        parts.text("marked as sorted", mark)
     add_values(parts, series)
+
+
+def false_mark(series: pl.Series) -> str:
+    """In which order a series is marked as sorted though it is not; empty if it is not marked, or is in that order.
+
+    Polars answers from the ends of what is marked: a wrong mark changes answers, a right one does not.
+    """
+    flags = series.flags
+    if not flags["SORTED_ASC"] and not flags["SORTED_DESC"]:
+        return ""
+    descending = not flags["SORTED_ASC"]
+    try:
+        in_order = _is_in_order(series, descending)
+    except (Exception, pl.exceptions.PanicException):  # a type that cannot be compared
+        in_order = False
+    return "" if in_order else ("descending" if descending else "ascending")
+
+
+def _is_in_order(series: pl.Series, descending: bool) -> bool:
+    nulls = series.null_count()
+    if nulls not in (series.head(nulls).null_count(), series.tail(nulls).null_count()):
+        return False
+    values = series.drop_nulls()
+    before, after = values.slice(0, max(len(values) - 1, 0)), values.slice(1)
+    return len(values) < 2 or bool((before >= after if descending else before <= after).all())
 
 
 def add_values(parts: Parts, series: pl.Series) -> None:

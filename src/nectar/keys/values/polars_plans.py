@@ -232,6 +232,9 @@ REFUSED_EXPRESSIONS: Final = {
     "PipeWithDtype": "it calls Python code that may return any expression",
     "FfiPlugin": "it calls a compiled plugin, whose code is not known",
 }
+# The numbers of categories; those of other types are the same everywhere, but here nobody knows the type.
+_NUMBERS: Final = frozenset({"ToPhysical", "Physical"})
+_WHERE_FUNCTIONS_ARE: Final = (("Function", "function"), ("function", "Categorical"))
 _PYTHON: Final = (
     ("AnonymousFunction", "function"),
     ("FoldHorizontal", "callback"),
@@ -305,6 +308,8 @@ class _Reader:
         if piece.kind == "key":
             self._inspect_key(str(piece.value), keys)
         elif piece.kind == "str":
+            if keys[-2:] in _WHERE_FUNCTIONS_ARE and piece.value in _NUMBERS:
+                self._walk.refuse(Refusal("categories", "takes categories for numbers of this process", self._what))
             if keys[-2:] == ("Function", "function") and piece.value in self._unknown:
                 self._fail(f"it uses the function {piece.value}, which is not known")
             if keys[-3:] == ("Rank", "options", "method"):
@@ -375,7 +380,7 @@ def _add_data(parts: Parts, value: Any) -> None:
     """Adds data by content if it is an Arrow stream, otherwise as it is."""
     if value[:4] == b"\xff\xff\xff\xff":
         try:
-            frame = pl.read_ipc_stream(io.BytesIO(value))
+            frame = pl.DataFrame.deserialize(io.BytesIO(value))  # which also reads what is marked as sorted
         except Exception:  # whatever is wrong with it, its bytes still say what it is
             frame = None
         if frame is not None and frame.width > 0:

@@ -48,6 +48,8 @@ def write(
     """The table is written to as many parts as it needs; who wrote it, its rows and columns."""
     arrow = _library("pyarrow")
     frame = _as_polars(table)
+    if frame is not None:
+        _refuse_false_marks(frame)
     if frame is not None and (arrow is None or _only_polars_can(frame)):
         return _write_polars(frame, begin, end, part_rows, compression)
     if arrow is None:
@@ -342,6 +344,18 @@ def _is_foreign(name: str, kind: Any) -> bool:
     parts = [("", inner)] if inner is not None else [(each.name, each.dtype) for each in getattr(kind, "fields", ())]
     foreign = [_is_foreign(part, each) for part, each in parts]
     return any(foreign)
+
+
+def _refuse_false_marks(frame: Any) -> None:
+    """Raises UserError if a column is marked as sorted and is not: Polars believes the mark, and files have none."""
+    from nectar.keys.values.polars_columns import false_mark  # there is a frame, so Polars is loaded
+
+    for column in frame.get_columns():
+        if false_mark(column):
+            raise UserError(
+                f"the column {column.name!r} is marked as sorted and is not (set_sorted), which an Arrow file does not "
+                "hold: keep the frame as an object"
+            )
 
 
 def _write_polars(
