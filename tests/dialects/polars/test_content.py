@@ -146,7 +146,7 @@ ARGUMENTS: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
 }  # fmt: skip
 OF_OTHER_COLUMNS = {
     "all": G, "any": G, "and_": G, "or_": G, "xor": G, "not_": G, "arg_true": G, "explode": L,
-    "to_physical": pl.col("k"),
+    "to_physical": pl.col("e"),
     "is_nan": C, "is_not_nan": C, "is_finite": C, "is_infinite": C, "fill_nan": C, "drop_nans": C, "interpolate": C,
 }  # fmt: skip
 REFUSED_EXPRESSIONS: dict[str, tuple[Callable[[], pl.Expr], str]] = {

@@ -34,6 +34,7 @@ _DEEPEST: Final = 500
 _KEYS: Final = 4  # of the way to a piece, so many of the last keys tell what it is
 _ONLY_READ: Final = frozenset({"clock", "file", "network", "random"})  # refusals of what a copy does as well
 _INSPECT: Final = ("polars.lazyframe.frame", "LazyFrame.inspect.<locals>.inspect")
+_NUMBER: Final = ("Cache", "id")  # random; steps with the same one are the same step
 _PLAIN_BYTES: Final = frozenset({"Literal", "Int", "on_columns"})  # keys below which bytes are data
 _remembered: dict[bytes, Content] = {}
 _MOST: Final = 4096
@@ -88,7 +89,9 @@ class _Reader:
             return Content(b"", (reason,), acts="File" not in self.step.body.get("payload", ()))
         if kind == "MapFunction":
             self._check_function(self.step.body.get("function"))
-        body = {} if kind == "Cache" else self._rewritten(self.step.body, (kind,))
+        body = self._rewritten(
+            {name: value for name, value in self.step.body.items() if (kind, name) != _NUMBER}, (kind,)
+        )
         canonical = digest_of(_encode([kind, body]) + b"".join(self.functions))
         refusals = tuple(dict.fromkeys(self.refusals))
         return Content(canonical, refusals, self.live, self.acts, looked_at(kind, self.step.body))

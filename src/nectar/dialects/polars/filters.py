@@ -43,9 +43,9 @@ def conditions_of(step: Step) -> frozenset[bytes] | None:
 def _joined(expression: Any) -> list[Any]:
     """The conditions that one is made of by `&`; none if it is not."""
     kind, content = _kind(expression)
-    if kind == "BinaryExpr" and content["op"] == "And":
+    if kind == "BinaryExpr" and content["op"] == "And" and content.keys() == {"left", "op", "right"}:
         return [content["left"], content["right"]]
-    if kind == "Function" and content["function"] == {"Boolean": "AllHorizontal"}:
+    if kind == "Function" and content == {"input": content["input"], "function": {"Boolean": "AllHorizontal"}}:
         return list(content["input"])
     return []
 

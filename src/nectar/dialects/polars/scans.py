@@ -20,13 +20,24 @@ from nectar.keys.scheme import digest_of
 from nectar.store.inputs.address import without_credentials
 
 _encode: Final = msgspec.msgpack.Encoder().encode
-# Arguments of a scan that say how it is done, and not what it gives.
-_WITHOUT_EFFECT: Final = frozenset(
-    {"cloud_options", "cache", "rechunk", "source_sizes", "resolve_heavy_sources", "table_statistics"}
-)
-_OPTIONS_WITHOUT_EFFECT: Final = frozenset(
-    {"low_memory", "parallel", "use_statistics", "chunk_size", "n_threads", "rechunk", "path"}
-)
+# What of a scan is not in its key, and why; everything else is.
+LEFT_OUT: Final = {
+    ("sources",): "files are in keys by their identities, and paths where they show in the result",
+    ("unified_scan_args", "cloud_options"): "it grants access, or the scan is refused",
+    ("unified_scan_args", "cache"): "whether a scan that occurs twice is read once",
+    ("unified_scan_args", "rechunk"): "how rows lie in memory",
+    ("options", "rechunk"): "how rows lie in memory",
+    ("options", "low_memory"): "how much is read at a time",
+    ("options", "chunk_size"): "how much is read at a time",
+    ("options", "parallel"): "what is read beside each other",
+    ("options", "n_threads"): "what is read beside each other",
+}
+# Storage options that say who asks; others may say whom.
+_ACCESS: Final = frozenset(
+    {"AccessKeyId", "SecretAccessKey", "Token", "Region", "DefaultRegion", "SkipSignature", "ImdsV1Fallback", "AccessKey",
+     "SasKey", "ClientId", "ClientSecret", "AuthorityId", "ServiceAccount", "ServiceAccountKey", "ApplicationCredentials",
+     "GoogleServiceAccount", "GoogleServiceAccountKey", "GoogleApplicationCredentials"}
+)  # fmt: skip
 _COLUMNAR: Final = frozenset({"Parquet", "Ipc"})
 _OF_LINES: Final = frozenset({"Csv", "NDJson"})
 _KNOWN_FORMATS: Final = _COLUMNAR | _OF_LINES
@@ -44,7 +55,7 @@ class Source:
 def frame_source(plan: Plan, step: Step) -> Source:
     """What a frame in memory is."""
     data = plan.frames[step.body["df"]["idx"]]
-    return Source(digest_of(_encode(["frame", step.body["schema"]]) + data))
+    return Source(digest_of(_encode(["frame", {**step.body, "df": None}]) + data))
 
 
 def refusal_of(step: Step) -> str:
@@ -57,7 +68,15 @@ def refusal_of(step: Step) -> str:
     arguments = step.body["unified_scan_args"]
     if arguments.get("deletion_files") or arguments.get("column_mapping"):
         return "it reads a table with deletion files or mapped columns, which is not supported yet"
+    if any("://" in path for path in _paths_given(step)) and _chooses_place(arguments.get("cloud_options") or {}):
+        return "its storage options say where to look for its files, and nobody else can look there"
     return ""
+
+
+def _chooses_place(cloud_options: dict[str, Any]) -> bool:
+    """Whether storage options say more than who asks, such as another server: its files would not be identified."""
+    entries = [entry for each in (cloud_options.get("config") or {}).values() for entry in each]
+    return any(not isinstance(entry, list) or entry[0] not in _ACCESS for entry in entries)
 
 
 def shown_files(step: Step, traverser: Any) -> tuple[str, ...]:
@@ -68,16 +87,21 @@ def shown_files(step: Step, traverser: Any) -> tuple[str, ...]:
 
 def scan_source(step: Step, files: tuple[str, ...], resolved: Mapping[str, pl.DataType]) -> Source:
     """What a scan is that reads these files. resolved: its schema over all of them."""
-    (kind, options), *_ = step.body["scan_type"].items()
-    arguments = {name: value for name, value in step.body["unified_scan_args"].items() if name not in _WITHOUT_EFFECT}
     schema = [(name, repr(dtype)) for name, dtype in resolved.items()]
-    inner = {
-        name: value
-        for name, value in (options or {}).get("options", options or {}).items()
-        if name not in _OPTIONS_WITHOUT_EFFECT
+    shown = _paths_that_show(step.body["unified_scan_args"], _paths_given(step), files)
+    return Source(digest_of(_encode(["scan", _without_left_out(step.body), schema, shown])), files)
+
+
+def _without_left_out(value: Any, keys: tuple[str, ...] = ()) -> Any:
+    """A piece of a scan, without what is left out of its key. keys: those that lead to it."""
+    if not isinstance(value, dict):
+        return value
+    pieces = {name: (*keys, name) for name in value}
+    return {
+        name: _without_left_out(value[name], path)
+        for name, path in pieces.items()
+        if path not in LEFT_OUT and path[2:] not in LEFT_OUT  # options stand below "scan_type" and the format
     }
-    shown = _paths_that_show(arguments, _paths_given(step), files)
-    return Source(digest_of(_encode(["scan", kind, inner, arguments, schema, shown])), files)
 
 
 def with_files(plan: Plan, number: int, files: Sequence[str]) -> pl.LazyFrame | None:
