@@ -86,7 +86,7 @@ def test_what_is_not_known_is_the_worst() -> None:
 
 
 def test_every_plan_that_may_be_cached_has_a_behaviour() -> None:
-    assert set(behaviour._ORDERS) == set(PLANS) - {"IR"} | {"Scan"}
+    assert set(behaviour._ORDERS) == set(PLANS) | {"Scan"}
 
 
 def test_the_lists_name_only_what_there_is() -> None:

@@ -29,8 +29,8 @@ _ORDERED_AGGREGATES: Final = frozenset({"First", "FirstNonNull", "Last", "LastNo
 _NEUTRAL_FUNCTIONS: Final = frozenset(
     {"ArrayExpr", "BinaryExpr", "Categorical", "Extension", "ListExpr", "MapExpr", "StringExpr", "StructExpr",
      "TemporalExpr", "Bitwise", "Boolean", "Business", "Abs", "Negate", "NullCount", "Pow", "Hash", "Mm3Hash",
-     "Trigonometry", "Atan2", "Sign", "FillNull", "Quantile", "Clip", "AsStruct", "AsList", "ApproxNUnique",
-     "Coalesce", "Log", "Log1p", "Exp", "Erf", "Erfc", "Round", "DecimalArith", "Sql", "TruncArith", "RoundSF",
+     "Trigonometry", "Atan2", "Sign", "FillNull", "Quantile", "Clip", "AsStruct", "ApproxNUnique",
+     "Coalesce", "Log", "Log1p", "Exp", "Erf", "Erfc", "Round", "Sql", "RoundSF",
      "Truncate", "Floor", "Ceil", "UpperBound", "LowerBound", "Cut", "ToPhysical", "FoldHorizontal",
      "ReduceHorizontal", "CumFoldHorizontal", "CumReduceHorizontal", "MaxHorizontal", "MinHorizontal",
      "SumHorizontal", "MeanHorizontal", "Replace", "ReplaceStrict", "Reinterpret", "RowEncode", "RowDecode", "Hist"}

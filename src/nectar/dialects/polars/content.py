@@ -20,10 +20,10 @@ from nectar.keys.values.polars_functions import callback_in, tokens_work
 from nectar.keys.values.polars_plans import (
     MAP_FUNCTIONS,
     PLANS,
-    REFUSED_EXPRESSIONS,
     REFUSED_PLANS,
     is_python,
     looks_pickled,
+    refusal_of_kind,
     said_and_pickle,
     unknown_kinds,
 )
@@ -119,14 +119,12 @@ class _Reader:
             if looks_pickled(value) and not _PLAIN_BYTES & set(keys):
                 self.refusals.append(f"it holds a Python object under {'.'.join(keys[-3:])}, which is not known")
         if isinstance(value, str) and value in self.unknown and keys[-2:] == ("Function", "function"):
-            self.refusals.append(f"it uses the function {value}, which is not known")
+            self.refusals.append(refusal_of_kind(value))
         return value
 
     def _entry(self, name: str, value: Any, keys: tuple[str, ...]) -> Any:
-        if name in REFUSED_EXPRESSIONS:
-            self.refusals.append(REFUSED_EXPRESSIONS[name])
-        elif name in self.unknown:
-            self.refusals.append(f"it has a part of the kind {name}, which is not known")
+        if name in self.unknown:
+            self.refusals.append(refusal_of_kind(name))
         elif name == "seed" and value is None and not self._is_plain_rank(keys):
             self.refusals.append("it draws random numbers without a seed")
         return self._rewritten(value, (*keys[-_KEYS:], name))

@@ -10,7 +10,7 @@ _LEAVES: Final = frozenset({"Column", "Selector", "Literal"})
 _FUNCTIONS: Final = frozenset(
     {"Abs", "Negate", "Pow", "Trigonometry", "Atan2", "Sign", "FillNull", "Clip", "Coalesce", "Log", "Log1p", "Exp",
      "Round", "RoundSF", "Truncate", "Floor", "Ceil", "Bitwise", "AsStruct", "MaxHorizontal", "MinHorizontal",
-     "SumHorizontal", "MeanHorizontal", "Replace", "ReplaceStrict", "Business", "DecimalArith", "TruncArith", "Hash",
+     "SumHorizontal", "MeanHorizontal", "Replace", "ReplaceStrict", "Business", "Hash",
      "StructExpr", "Boolean", "StringExpr", "TemporalExpr", "ListExpr", "Categorical"}
 )  # fmt: skip
 # Of the functions of booleans, those of one row; of the others, those that look at several.

@@ -321,13 +321,9 @@ def _single_slot(frame: pl.LazyFrame, functions: Functions) -> msgspec.Raw:
 
 
 def _unwrapped(body: Any) -> tuple[str, dict[str, Any]]:
-    """Kind and content of a step. What Polars has resolved before is taken as the step it was resolved from."""
-    while True:
-        ((kind, content),) = body.items() if isinstance(body, dict) else ((str(body), {}),)
-        if kind == "IR" and content.keys() == {"dsl", "version"}:  # the version counts up within a process
-            body = content["dsl"]
-            continue
-        return kind, content if isinstance(content, dict) else {"": content}
+    """Kind and content of a step."""
+    ((kind, content),) = body.items() if isinstance(body, dict) else ((str(body), {}),)
+    return kind, content if isinstance(content, dict) else {"": content}
 
 
 def _inputs_of(content: dict[str, Any]) -> list[Any]:

@@ -56,10 +56,10 @@ PLANS: Final = frozenset(
         "Union",
         "HConcat",
         "MergeSorted",
-        "IR",
     ]
 )
 REFUSED_PLANS: Final = {
+    "IR": "it holds a plan that Polars has resolved before",
     "PythonScan": "it reads from a Python source, which may give other rows each time",
     "PipeWithSchema": "it calls Python code that may return any plan",
     "Sink": "it writes its result to a file",
@@ -100,7 +100,6 @@ EXPRESSIONS: Final = frozenset(
         "Eval",
         "StructEval",
         "RenameAlias",
-        "Display",
     ]
 )
 FUNCTIONS: Final = frozenset(
@@ -156,7 +155,6 @@ FUNCTIONS: Final = frozenset(
         "Rank",
         "Repeat",
         "Clip",
-        "AsList",
         "AsStruct",
         "TopK",
         "TopKBy",
@@ -183,9 +181,7 @@ FUNCTIONS: Final = frozenset(
         "Erfc",
         "Unique",
         "Round",
-        "DecimalArith",
         "Sql",
-        "TruncArith",
         "RoundSF",
         "Truncate",
         "Floor",
@@ -227,7 +223,9 @@ FUNCTIONS: Final = frozenset(
         "RowDecode",
     ]
 )
+_MADE_BY_NOBODY: Final = "it has a part that Python programs do not make"
 REFUSED_EXPRESSIONS: Final = {
+    **dict.fromkeys(["Display", "DecimalArith", "TruncArith", "AsList"], _MADE_BY_NOBODY),
     "SubPlan": "it holds a whole plan",
     "PipeWithDtype": "it calls Python code that may return any expression",
     "FfiPlugin": "it calls a compiled plugin, whose code is not known",
@@ -311,17 +309,15 @@ class _Reader:
             if keys[-2:] in _WHERE_FUNCTIONS_ARE and piece.value in _NUMBERS:
                 self._walk.refuse(Refusal("categories", "takes categories for numbers of this process", self._what))
             if keys[-2:] == ("Function", "function") and piece.value in self._unknown:
-                self._fail(f"it uses the function {piece.value}, which is not known")
+                self._fail(refusal_of_kind(str(piece.value)))
             if keys[-3:] == ("Rank", "options", "method"):
                 self._random_rank = piece.value == "Random"
         elif piece.kind == "nil" and keys[-1:] == ("seed",) and (keys[-2:-1] != ("Rank",) or self._random_rank):
             self._walk.refuse(Refusal("random", "draws random numbers without a seed", self._what))
 
     def _inspect_key(self, key: str, keys: tuple[str, ...]) -> None:
-        if key in REFUSED_EXPRESSIONS:
-            self._fail(REFUSED_EXPRESSIONS[key])
         if key in self._unknown:
-            self._fail(f"it has a part of the kind {key}, which is not known")
+            self._fail(refusal_of_kind(key))
         if keys == ("dsl_plans", "value"):
             if key == "Scan":
                 self._walk.refuse(Refusal("file", "scans files, whose content is not known", self._what))
@@ -332,17 +328,13 @@ class _Reader:
 
     def _is_replaced(self, piece: Piece) -> bool:
         keys = piece.keys
-        if piece.kind == "int":
-            return keys[-2:] == ("IR", "version")
         return piece.kind == "bin" or (
             piece.kind == "bytes" and (is_python(keys) or keys[:1] == ("dataframes",) or looks_pickled(piece.value))
         )
 
     def _replace(self, piece: Piece) -> None:
         keys, value = piece.keys, piece.value
-        if piece.kind == "int":
-            self._parts.text("counter")
-        elif is_python(keys):
+        if is_python(keys):
             self._holds_parts = True
             said, _ = said_and_pickle(value, self._what)
             if said:
@@ -456,7 +448,7 @@ def _holds(outer: types.CodeType, code: types.CodeType) -> bool:
 
 @functools.cache
 def unknown_kinds() -> frozenset[str]:
-    """Kinds of expressions and functions that the installed Polars has and this module has not been told about.
+    """Kinds of expressions and functions that the installed Polars has and that are not allowed.
 
     Polars names all kinds it knows when it is given one that it does not know.
     """
@@ -465,7 +457,12 @@ def unknown_kinds() -> frozenset[str]:
     functions = _kinds_named(b"\x81\xa8Function\x82\xa5input\x90\xa8function" + asked)
     if not expressions or not functions:
         raise UnencodableError("a Polars expression", HERE, f"the format of Polars {pl.__version__} is not known")
-    return (expressions - EXPRESSIONS - FUNCTIONS) | (functions - EXPRESSIONS - FUNCTIONS) - set(REFUSED_EXPRESSIONS)
+    return (expressions | functions | REFUSED_EXPRESSIONS.keys()) - EXPRESSIONS - FUNCTIONS
+
+
+def refusal_of_kind(name: str) -> str:
+    """Why an expression or function of this kind is refused."""
+    return REFUSED_EXPRESSIONS.get(name, f"it has a part of the kind {name}, which is not known")
 
 
 def _kinds_named(data: bytes) -> frozenset[str]:
