@@ -25,7 +25,8 @@ def frames():
     table = flat.with_columns(l=pl.concat_list("k", "k"), s=pl.struct("k", "a"), r=pl.concat_list("k").list.to_array(1))
     found = {
         "sort": table.sort("k", "a"), "top_k": table.top_k(3, by=["k", "a"]), "filter": table.filter(pl.col("k") < "y"),
-        "group_by": table.group_by("k", maintain_order=True).len(), "join_asof": table.sort("k").join_asof(table, on="k"),
+        "group_by": table.group_by("k", maintain_order=True).len(),
+        "join_asof": table.sort("k").join_asof(table, on="k"),
         "merge_sorted": table.sort("k").merge_sorted(table.sort("k"), "k"), "enum": table.select(
             pl.col("k").cast(pl.Enum(["v", "w", "x", "y", "z"])).to_physical()),
     }  # fmt: skip

@@ -24,16 +24,20 @@ K, B, A, L = (pl.col(name) for name in "kbal")
 REFUSED = {
     "of a column": LF.select(K.to_physical()), "of categories": LF.select(K.cat.physical()),
     "of a cast": LF.select(B.cast(pl.Categorical).to_physical()), "of lists": LF.select(L.to_physical()),
-    "of a struct": LF.select(pl.struct("k").to_physical()), "within lists": LF.select(L.list.eval(pl.element().to_physical())),
+    "of a struct": LF.select(pl.struct("k").to_physical()),
+    "within lists": LF.select(L.list.eval(pl.element().to_physical())),
     "of all columns": LF.select(pl.all().to_physical()), "of named categories": LF.select(
         B.cast(pl.Categorical(pl.Categories("cities"))).to_physical()),
     "of a type of another column": LF.select(B.cast(pl.dtype_of("k")).to_physical()),
     "of groups": LF.group_by("b").agg(K.to_physical().max()), "in a filter": LF.filter(K.to_physical() > 0),
-    "in an order": LF.sort(K.to_physical()), "of a literal": LF.select(pl.lit(pl.Series(["x"], dtype=pl.Categorical)).to_physical()),
-    "of quantiles": LF.select(A.qcut([0.5]).to_physical()), "in a join": LF.join(LF, left_on=K.to_physical(), right_on="a"),
+    "in an order": LF.sort(K.to_physical()),
+    "of a literal": LF.select(pl.lit(pl.Series(["x"], dtype=pl.Categorical)).to_physical()),
+    "of quantiles": LF.select(A.qcut([0.5]).to_physical()),
+    "in a join": LF.join(LF, left_on=K.to_physical(), right_on="a"),
     "on the right": LF.join(LF, left_on="a", right_on=K.to_physical()), "of the nearest": LF.join_asof(LF, on="k"),
     "hashes of lists": LF.select(L.hash()), "peaks": LF.select(K.peak_max()), "smallest": LF.select(K.bottom_k(1)),
-    "in a condition": LF.select(pl.when(K.to_physical() > 0).then(A)), "in a window": LF.select(A.sum().over(K.to_physical())),
+    "in a condition": LF.select(pl.when(K.to_physical() > 0).then(A)),
+    "in a window": LF.select(A.sum().over(K.to_physical())),
     "below": LF.select(K.to_physical()).filter(K > 0), "of functions": LF.select(
         B.map_batches(lambda column: column.cast(pl.Categorical), pl.Categorical).to_physical()),
 }  # fmt: skip
@@ -41,7 +45,8 @@ CACHED = {
     "enums": LF.select(B.cast(KINDS).to_physical()), "dates": LF.select(pl.col("d").to_physical()),
     "hashes of texts": LF.select(B.hash()), "beside": LF.select("k", B.hash(), pl.col("d").to_physical()),
     "by categories": LF.join_asof(LF, on="d", by="k"), "orders": LF.sort("k").select(K.max(), r=K.rank()),
-    "groups": LF.group_by("k").agg(A.sum()), "intervals": LF.select(A.bin_intervals([1.0], labels=["m", "n"]).to_physical()),
+    "groups": LF.group_by("k").agg(A.sum()),
+    "intervals": LF.select(A.bin_intervals([1.0], labels=["m", "n"]).to_physical()),
     "texts of categories": LF.select(K.cast(pl.String).hash()), "smallest": LF.select(A.bottom_k(1)),
     "dates in lists": LF.select(pl.concat_list("d").to_physical()),
 }  # fmt: skip
@@ -60,7 +65,8 @@ def test_what_is_the_same_in_every_process_is_not(name):
 def _programs(categories):
     script = Path(__file__).with_name("category_programs.py")
     done = subprocess.run(
-        [sys.executable, str(script), categories], env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"},
+        [sys.executable, str(script), categories],
+        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'src'}"},
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     return json.loads(done.stdout.splitlines()[-1])

@@ -64,7 +64,8 @@ FRAMES_MORE: list[pl.LazyFrame] = [
     LF.sort("a").join_asof(LF.sort("a"), on="a", by="b", tolerance=2, strategy="nearest", allow_exact_matches=False),
     LF.filter(A > 1, pl.col("c") < 2.0, pl.col("g").is_not_null() | ~(B == "x")), LF.filter((A > 1) & (B != "y")),
     LF.group_by(B, maintain_order=True).agg(A.sum().alias("z"), pl.col("c").mean()),
-    LF.group_by_dynamic("t", every="1h", period="2h", offset="30m", closed="both", label="right", group_by="b").agg("a"),
+    LF.group_by_dynamic("t", every="1h", period="2h", offset="30m", closed="both", group_by="b").agg("a"),
+    LF.group_by_dynamic("t", every="1h", label="right", start_by="datapoint").agg("a"),
     LF.rolling("t", period="2h", offset="-1h", closed="both", group_by="b").agg(A.max()),
     LF.unique(["a"], keep="last", maintain_order=True), LF.sort("a", "c", descending=[True, False], nulls_last=True),
     LF.map_batches(_same, schema=TABLE.schema, validate_output_schema=False, streamable=True, predicate_pushdown=False),
@@ -93,8 +94,10 @@ def scans(folder: Path) -> Iterator[pl.LazyFrame]:
     numbered: dict[str, Any] = {"row_index_name": "i", "row_index_offset": 2, "n_rows": 3}
     yield pl.scan_parquet(folder / "x.parquet")
     yield pl.scan_parquet(
-        folder / "*.parquet", schema=frame.schema, hive_schema={"day": pl.Date}, include_file_paths="p", low_memory=True,
-        cast_options=pl.ScanCastOptions(integer_cast="upcast"), missing_columns="insert", extra_columns="ignore", **numbered,
+        folder / "*.parquet", schema=frame.schema, hive_schema={"day": pl.Date}, include_file_paths="p",
+        low_memory=True,
+        cast_options=pl.ScanCastOptions(integer_cast="upcast"), missing_columns="insert",
+        extra_columns="ignore", **numbered,
     )  # fmt: skip
     yield pl.scan_ipc(folder / "x.arrow")
     yield pl.scan_ipc(folder / "x.arrow", include_file_paths="p", hive_schema={"day": pl.Int8}, **numbered)
@@ -188,7 +191,7 @@ def test_each_input_of_a_step_has_its_place(as_written: None) -> None:
     ):  # fmt: skip
         one, other = LF.filter(A > 1).select("a"), LF.filter(A > 2).select("a")
         keys = {key(make(*pair).serialize()) for pair in [(one, other), (other, one), (one, one), (other, other)]}
-        assert len(keys) == 4 and None not in keys
+        assert len(keys - {None}) == 4
 
 
 # completeness

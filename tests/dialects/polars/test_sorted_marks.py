@@ -68,7 +68,7 @@ def test_a_result_that_is_marked_wrongly_is_the_same_each_time(enabled, tmp_path
 
     with nectar.reuse(off=True):
         plain = answers()
-    assert plain[0]["SORTED_ASC"] and plain[1] == 2, "Polars believes it"
+    assert (plain[0]["SORTED_ASC"], plain[1]) == (True, 2), "Polars believes it"
     assert [answers() for _ in range(3)] == [plain] * 3
 
 

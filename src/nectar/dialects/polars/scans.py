@@ -34,9 +34,9 @@ LEFT_OUT: Final = {
 }
 # Storage options that say who asks; others may say whom.
 _ACCESS: Final = frozenset(
-    {"AccessKeyId", "SecretAccessKey", "Token", "Region", "DefaultRegion", "SkipSignature", "ImdsV1Fallback", "AccessKey",
-     "SasKey", "ClientId", "ClientSecret", "AuthorityId", "ServiceAccount", "ServiceAccountKey", "ApplicationCredentials",
-     "GoogleServiceAccount", "GoogleServiceAccountKey", "GoogleApplicationCredentials"}
+    {"AccessKeyId", "SecretAccessKey", "Token", "Region", "DefaultRegion", "SkipSignature", "ImdsV1Fallback",
+     "AccessKey", "SasKey", "ClientId", "ClientSecret", "AuthorityId", "ServiceAccount", "ServiceAccountKey",
+     "ApplicationCredentials", "GoogleServiceAccount", "GoogleServiceAccountKey", "GoogleApplicationCredentials"}
 )  # fmt: skip
 _COLUMNAR: Final = frozenset({"Parquet", "Ipc"})
 _OF_LINES: Final = frozenset({"Csv", "NDJson"})
