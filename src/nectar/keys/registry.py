@@ -28,6 +28,9 @@ _LIBRARIES: Final = {
     "pyarrow": "nectar.keys.values.arrow_values",
     "polars": "nectar.keys.values.polars_values",
     "pydantic_core": "nectar.keys.values.pydantic_values",
+    "PIL.Image": "nectar.keys.values.pillow_values",
+    "lxml.etree": "nectar.keys.values.lxml_values",
+    "xgboost.core": "nectar.keys.values.xgboost_values",
 }
 
 

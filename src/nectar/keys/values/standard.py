@@ -25,6 +25,12 @@ def expand_pattern(value: re.Pattern[Any], walk: WalkContext) -> Expansion:
     return Expansion("pattern", joined(repr(value.flags)), (value.pattern,), ("pattern",), by_value=True, still=always)
 
 
+def expand_match(value: re.Match[Any], walk: WalkContext) -> Expansion:
+    """A match: pattern and text, and what was found where."""
+    spans = joined(repr(value.regs), repr(value.lastindex), repr(value.pos), repr(value.endpos))
+    return Expansion("match", spans, (value.re, value.string), ("pattern", "text"), still=always)
+
+
 def expand_slice(value: slice, walk: WalkContext) -> Expansion:
     """A slice: its three bounds."""
     bounds = (value.start, value.stop, value.step)
@@ -118,6 +124,7 @@ EXPANDERS: dict[type, Expander] = {
     **of_types.EXPANDERS,
     **runtime.EXPANDERS,
     re.Pattern: expand_pattern,
+    re.Match: expand_match,
     slice: expand_slice,
     struct.Struct: expand_struct,
     memoryview: expand_memoryview,

@@ -1,5 +1,6 @@
-"""Classes and instances of attrs and pydantic: the same key in every process, another one for other content."""
+"""Objects of attrs, pydantic, Pillow, lxml and XGBoost: the same key in every process, another for other content."""
 
+import io
 import json
 import os
 import subprocess
@@ -7,6 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from nectar.errors import UnencodableError
+from nectar.keys.call import call_of
 
 SOURCE = Path(__file__).parents[3] / "src"
 
@@ -190,6 +194,103 @@ value = pydantic.TypeAdapter(typing.List[int])
 ---
 value = pydantic.TypeAdapter(typing.List[float])
 """
+PILLOW = """
+import io
+from PIL import Image
+def saved(image, kind):
+    file = io.BytesIO()
+    image.save(file, kind)
+    file.seek(0)
+    return file
+RED = Image.new("RGB", (4, 3), (200, 0, 0))
+---
+value = RED
+---
+value = Image.new("RGB", (3, 4), (200, 0, 0))
+---
+value = Image.new("RGB", (4, 3), (201, 0, 0))
+---
+value = RED.convert("L")
+---
+value = RED.convert("P")
+---
+value = RED.copy()
+value.info["dpi"] = (72, 72)
+---
+value = RED.copy()
+value.getexif()[271] = "maker"
+---
+value = Image.new("P", (4, 3))
+value.putpalette(list(range(30)))
+---
+value = Image.new("P", (4, 3))
+value.putpalette(list(range(1, 31)))
+---
+value = Image.open(saved(RED, "PNG"))
+---
+value = Image.open(saved(RED, "JPEG"))
+---
+value = [RED, RED]
+---
+value = [RED, RED.copy()]
+"""
+LXML = """
+from lxml import etree, html
+DOCUMENT = etree.fromstring("<a><b k='1'>t</b><b k='1'>t</b><!--c--></a>")
+---
+value = DOCUMENT
+---
+value = DOCUMENT[0]
+---
+value = DOCUMENT[1]
+---
+value = DOCUMENT[2]
+---
+value = etree.fromstring("<a><b k='1'>t</b></a>")[0]
+---
+value = etree.fromstring("<a><b k='2'>t</b><b k='1'>t</b><!--c--></a>")
+---
+value = etree.fromstring("<a>\\n<b k='1'>t</b><b k='1'>t</b><!--c--></a>")
+---
+value = etree.fromstring("<x:a xmlns:x='u'><b k='1'>t</b></x:a>")
+---
+value = etree.ElementTree(DOCUMENT)
+---
+value = etree.fromstring("<?xml version='1.0' encoding='iso-8859-1'?><a/>".encode())
+---
+value = etree.fromstring("<a/>")
+---
+value = etree.fromstring("<!DOCTYPE a [<!ENTITY e 'x'>]><a/>")
+---
+value = [DOCUMENT[0], DOCUMENT]
+---
+value = [DOCUMENT[0], etree.fromstring(etree.tostring(DOCUMENT))]
+---
+value = html.fromstring("<p>hello <b>1</b></p>")
+---
+value = html.fromstring("<p>hello <b>2</b></p>")
+"""
+XGBOOST = """
+import numpy as np
+import xgboost
+X = np.arange(20.0).reshape(10, 2)
+def trained(y, **options):
+    return xgboost.train({"max_depth": 2, "nthread": 1, **options}, xgboost.DMatrix(X, y), 2)
+---
+value = trained(np.arange(10.0))
+---
+value = trained(np.arange(10.0) + 1)
+---
+value = trained(np.arange(10.0), eta=0.5)
+---
+value = trained(np.arange(10.0))
+value.feature_names = ["a", "b"]
+---
+value = xgboost.XGBRegressor(n_estimators=2, n_jobs=1).fit(X, np.arange(10.0))
+---
+value = xgboost.XGBRegressor(n_estimators=2, n_jobs=1)
+"""
+GROUPS = {"attrs": ATTRS, "pydantic": PYDANTIC, "PIL": PILLOW, "lxml": LXML, "xgboost": XGBOOST}
 RUN = """
 import json, sys
 from nectar.keys.call import call_of
@@ -220,7 +321,7 @@ def keys_of(text, seed):
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize(("library", "text"), [("attrs", ATTRS), ("pydantic", PYDANTIC)])
+@pytest.mark.parametrize(("library", "text"), GROUPS.items(), ids=GROUPS)
 def test_keys_are_the_same_in_other_processes_and_differ_where_programs_do(library, text):
     pytest.importorskip(library)
     keys = keys_of(text, "1")
@@ -233,3 +334,20 @@ def test_keys_are_the_same_in_other_processes_and_differ_where_programs_do(libra
         if keys[at] == keys[other]
     ]
     assert alike == []
+
+
+def test_an_image_of_several_frames_is_refused_with_a_way_out():
+    image = pytest.importorskip("PIL.Image")
+    file = io.BytesIO()
+    frames = [image.new("L", (4, 4), color) for color in (0, 99)]
+    frames[0].save(file, "GIF", save_all=True, append_images=frames[1:])
+    with pytest.raises(UnencodableError, match=r"hand over a copy \(image.copy\(\)\)"):
+        call_of(len, {"x": image.open(file)})
+
+
+def test_an_element_that_is_changed_has_another_key():
+    etree = pytest.importorskip("lxml.etree")
+    document = etree.fromstring("<a><b/></a>")
+    before = call_of(len, {"x": document[0]}).digest
+    document.set("k", "v")
+    assert call_of(len, {"x": document[0]}).digest != before
