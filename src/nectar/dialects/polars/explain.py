@@ -17,9 +17,8 @@ from nectar.dialects.polars.difference import Change, changes
 from nectar.dialects.polars.history import ProgramRecord, nearest, record_of, short
 from nectar.dialects.polars.incremental.outline import Outline, growth, outlines
 from nectar.dialects.polars.incremental.rules import rules_for
-from nectar.dialects.polars.keying import Keyed, keyed
-from nectar.dialects.polars.plan import Plan
-from nectar.dialects.polars.query import Query, refused_if_observed, too_large
+from nectar.dialects.polars.keying import Keyed
+from nectar.dialects.polars.query import Query, keyed_or_why_not, refused_if_observed
 from nectar.dialects.polars.words import detail_of
 from nectar.errors import NectarError
 from nectar.report.explanation import Becomes, PlannedPart, QueryExplanation, of_entry, uncacheable, visible, watchers
@@ -41,9 +40,10 @@ def explained(session: Session, frame: pl.LazyFrame) -> QueryExplanation:
     session.settle(_PATIENCE)  # what is about to be written is known
     catalog.flush()
     try:
-        if why_not := too_large(frame):
-            return uncacheable(why_not)
-        found = refused_if_observed(keyed(Plan.of(frame), session.inputs), catalog)
+        found = keyed_or_why_not(frame, session.inputs)
+        if isinstance(found, str):
+            return uncacheable(found)
+        found = refused_if_observed(found, catalog)
     except NectarError as error:
         return uncacheable(str(error))
     except (Exception, pl.exceptions.PanicException) as error:  # what is wrong with it, running it says better

@@ -14,7 +14,7 @@ from nectar.dialects.polars.content import Content, content_of
 from nectar.dialects.polars.derived import NOT_DETERMINED, ResultReader, reader_of
 from nectar.dialects.polars.filters import conditions_of
 from nectar.dialects.polars.plan import Plan, Step
-from nectar.dialects.polars.resolution import SOURCES, Sources, sources_now, sources_of
+from nectar.dialects.polars.resolution import SOURCES, Leaf, Sources, sources_now, sources_of
 from nectar.dialects.polars.scans import Source
 from nectar.keys.expansion import joined
 from nectar.keys.scheme import digest_of
@@ -33,8 +33,9 @@ class Keyed:
     step_of: for each node the step it stands for; the first, if several are the same. node_of: for each step its node,
     or -1 if the root does not need it. sources: of each scan, the files it read and their identities; results of other
     programs are sources without files. resolved: the plan as a frame, which looked at its files after they were
-    identified; None if nobody made it. contents: of each step what it is, as the keys were made; None of sources.
-    live: nodes with a Python function at or below them. flags: the optimisations it runs with, if not the usual ones.
+    identified; None if nobody made it. leaves: its sources. contents: of each step what it is, as the keys were made;
+    None of sources. live: nodes with a Python function at or below them. flags: the optimisations it runs with, if not
+    the usual ones.
     """
 
     plan: Plan
@@ -43,6 +44,7 @@ class Keyed:
     node_of: tuple[int, ...]
     sources: tuple[tuple[int, Source, tuple[Identity, ...]], ...]
     resolved: pl.LazyFrame | None
+    leaves: tuple[Leaf, ...]
     contents: tuple[Content | None, ...]
     live: frozenset[int]
     flags: str
@@ -64,6 +66,16 @@ class Keyed:
     def identities(self) -> list[Identity]:
         """Of all files, those of several scans several times."""
         return [identity for _, _, found in self.sources for identity in found]
+
+    def finds(self, given: Sequence[Leaf]) -> bool:
+        """Whether the sources of a lazy frame are those that its plan finds now.
+
+        Scans remember which files there were, and of what types, when a frame with them was used for the first time.
+        """
+        if self.resolved is not None:
+            return [replace(leaf, size=0) for leaf in self.leaves] == [replace(leaf, size=0) for leaf in given]
+        now = [(source.files, dict(self.plan.schema(number))) for number, source, _ in self.sources if source.files]
+        return all((leaf.files, dict(leaf.schema)) in now for leaf in given if leaf.files is not None)
 
     def runs_the_same(self, node: int) -> bool:
         """Whether the Python functions of a node, and of what it is made from, are still what its key says.
@@ -166,7 +178,7 @@ class _Keying:
         nodes = self._in_order(self._node_of[-1])
         return Keyed(
             self._plan, Program(tuple(nodes)), tuple(self._steps), tuple(self._node_of), tuple(self._sources),
-            sources.frame, tuple(contents), self._live(nodes, contents), self._flags,
+            sources.frame, sources.leaves, tuple(contents), self._live(nodes, contents), self._flags,
         )  # fmt: skip
 
     def _live(self, nodes: Sequence[Node], contents: Sequence[Content | None]) -> frozenset[int]:

@@ -17,7 +17,8 @@ import polars as pl
 from nectar.catalog.service import Catalog
 from nectar.dialects.polars.incremental.parts import Parts
 from nectar.dialects.polars.keying import Keyed, keyed
-from nectar.dialects.polars.plan import Plan, traverser_of
+from nectar.dialects.polars.plan import Plan
+from nectar.dialects.polars.resolution import leaves_of
 from nectar.dialects.polars.stored import StoredFrame
 from nectar.errors import EnvironmentFailure, NectarError
 from nectar.model.entry import Entry, Reservation
@@ -25,10 +26,16 @@ from nectar.program.tree import Node, Program
 from nectar.quantities import show_size
 from nectar.rewrite.choose import Choice, choose_opened, wanted
 from nectar.session import Session
+from nectar.store.inputs.identify import Inputs
 from nectar.store.read import Result
 
 _log: Final = logging.getLogger("nectar.polars")
 _IN_MEMORY: Final = 256 << 10  # bytes of frames in memory, beyond which writing down the plan takes too long
+
+_OF_OTHER_FILES: Final = (
+    "it was used before, and stays with the files and types that it found then, which are not those of now: "
+    "make the lazy frame anew to read what is there"
+)
 
 Run = Callable[[pl.LazyFrame], pl.DataFrame]
 
@@ -164,9 +171,21 @@ def prepared(session: Session, frame: pl.LazyFrame, flags: str = "") -> Query | 
     catalog = session.catalog
     if catalog is None:
         return "the catalog cannot be used"
-    if why_not := too_large(frame):
-        return why_not
-    return looked_up(session, catalog, refused_if_observed(keyed(Plan.of(frame), session.inputs, flags), catalog))
+    found = keyed_or_why_not(frame, session.inputs, flags)
+    return found if isinstance(found, str) else looked_up(session, catalog, refused_if_observed(found, catalog))
+
+
+def keyed_or_why_not(frame: pl.LazyFrame, inputs: Inputs, flags: str = "") -> Keyed | str:
+    """The program of a lazy frame; or why it has to run as it is.
+
+    A clone is resolved: while one thread resolves a frame, others that use it would wait for ever.
+    """
+    leaves = leaves_of(frame.clone())
+    size = sum(leaf.size for leaf in leaves)
+    if size > _IN_MEMORY:
+        return f"it works on {show_size(size)} in memory: only what is read from files is reused"
+    found = keyed(Plan.of(frame), inputs, flags)
+    return found if found.finds(leaves) else found.program.nodes[-1].refusal or _OF_OTHER_FILES
 
 
 def refused_if_observed(found: Keyed, catalog: Catalog) -> Keyed:
@@ -184,35 +203,6 @@ def looked_up(session: Session, catalog: Catalog, found: Keyed) -> Query:
     query = Query(session, catalog, found, Choice({}, (), ()), began=session.clock.now())
     _look_up(query)
     return query
-
-
-def too_large(frame: pl.LazyFrame) -> str:
-    """Why writing down the plan of a query would take too long; empty if it would not."""
-    size = in_memory(frame)
-    if size <= _IN_MEMORY:
-        return ""
-    return f"it works on {show_size(size)} in memory: only what is read from files is reused"
-
-
-def in_memory(frame: pl.LazyFrame) -> int:
-    """Bytes of the frames in memory that a query works on.
-
-    The frame stays as it was: one that is resolved shares nothing with those it runs beside, and while one thread
-    resolves it, others that use it would wait for ever.
-    """
-    traverser = traverser_of(frame.clone())
-    pending = [traverser.get_node()]
-    size = 0.0
-    while pending:
-        traverser.set_node(pending.pop())
-        try:
-            node = traverser.view_current_node()
-        except NotImplementedError:  # neither Arrow scans nor steps with functions are shown, and no frame is in them
-            node = None
-        if type(node).__name__ == "DataFrameScan":
-            size += pl.DataFrame._from_pydf(node.df).estimated_size()
-        pending.extend(traverser.get_inputs())
-    return int(size)
 
 
 def _look_up(query: Query) -> None:

@@ -8,8 +8,9 @@ kept. Polars resolves a plan as a whole: what it opened for the key, it need not
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import polars as pl
@@ -22,6 +23,7 @@ from nectar.store.inputs.identity import Identity
 
 SOURCES: Final = frozenset({"Scan", "DataFrameScan"})
 _EXPANDED: Final = frozenset("*?[")
+_ARROW_SCAN: Final = re.compile(r"Ipc SCAN \[.*\]")
 _SHOWN: Final = frozenset({"parquet", "csv", "ndjson"})  # scans whose files a resolved plan shows
 
 Schema = Mapping[str, pl.DataType]
@@ -32,13 +34,14 @@ class Sources:
     """The sources of a plan, by the number of their step.
 
     found: what each is. identities: of their files. failures: why the files of some could not be identified. frame:
-    the whole plan, resolved after its files were identified; None if it was not resolved as a whole.
+    the whole plan, resolved after its files were identified; None if it was not resolved as a whole. leaves: of that.
     """
 
     found: dict[int, Source]
     identities: dict[int, tuple[Identity, ...]]
     failures: dict[int, str] = field(default_factory=dict)
     frame: pl.LazyFrame | None = None
+    leaves: tuple[Leaf, ...] = ()
 
 
 def sources_of(plan: Plan, inputs: Inputs, *, whole: bool) -> Sources:
@@ -48,11 +51,12 @@ def sources_of(plan: Plan, inputs: Inputs, *, whole: bool) -> Sources:
         identities, failures = _identified(files, inputs)
         if not failures:
             frame = plan.frame(plan.root)
-            found = _found(plan, files, frame)
+            leaves = leaves_of(frame)
+            found = _found(plan, files, leaves)
             if all(found[number].files == each for number, each in files.items()):
-                return Sources(found, identities, frame=frame)
+                return Sources(found, identities, frame=frame, leaves=leaves)
         plan.forget_schemas()
-    found = _found(plan, {}, None)
+    found = _found(plan, {}, ())
     identities, failures = _identified({number: source.files for number, source in found.items()}, inputs)
     return Sources(found, identities, failures)
 
@@ -60,9 +64,9 @@ def sources_of(plan: Plan, inputs: Inputs, *, whole: bool) -> Sources:
 def sources_now(plan: Plan, *, whole: bool) -> dict[int, Source]:
     """What the sources of a plan are by now; the files themselves are not identified."""
     if not whole:
-        return _found(plan, {}, None)
+        return _found(plan, {}, ())
     files = {number: _files(plan, number) for number, step in enumerate(plan.steps) if _is_readable_scan(step)}
-    return _found(plan, files, plan.frame(plan.root))
+    return _found(plan, files, leaves_of(plan.frame(plan.root)))
 
 
 def _is_readable_scan(step: Step) -> bool:
@@ -117,9 +121,9 @@ def _identified_one_by_one(
     return identities, failures
 
 
-def _found(plan: Plan, files: Mapping[int, tuple[str, ...]], frame: pl.LazyFrame | None) -> dict[int, Source]:
+def _found(plan: Plan, files: Mapping[int, tuple[str, ...]], leaves: Sequence[Leaf]) -> dict[int, Source]:
     """What each source is, as a resolved frame shows it; what that does not show is resolved on its own."""
-    shown = {} if frame is None else _shown(plan, frame)
+    shown = _shown(plan, leaves) if leaves else {}
     found: dict[int, Source] = {}
     for number, step in enumerate(plan.steps):
         if step.kind == "DataFrameScan":
@@ -131,7 +135,7 @@ def _found(plan: Plan, files: Mapping[int, tuple[str, ...]], frame: pl.LazyFrame
     return found
 
 
-def _scan(plan: Plan, number: int, shown: _Leaf | None, files: tuple[str, ...] | None) -> Source:
+def _scan(plan: Plan, number: int, shown: Leaf | None, files: tuple[str, ...] | None) -> Source:
     step = plan.steps[number]
     if shown is not None and files is not None and shown.files in (None, files):
         plan.tell_schema(number, shown.schema)
@@ -145,20 +149,24 @@ def _scan(plan: Plan, number: int, shown: _Leaf | None, files: tuple[str, ...] |
 
 
 @dataclass(frozen=True, slots=True)
-class _Leaf:
-    """A source as Polars has resolved it. kind: as the plan calls it. files: None where Polars does not show them."""
+class Leaf:
+    """A source as Polars has resolved it. kind: as the plan calls it. files: None where Polars does not show them.
+
+    text: what it shows instead. size: bytes of a frame in memory.
+    """
 
     kind: str
     schema: Schema
     files: tuple[str, ...] | None = None
+    text: tuple[str, ...] = ()
+    size: int = 0
 
 
-def _shown(plan: Plan, frame: pl.LazyFrame) -> dict[int, _Leaf]:
+def _shown(plan: Plan, leaves: Sequence[Leaf]) -> dict[int, Leaf]:
     """For each scan the leaf it became; nothing if leaves and sources do not correspond one to one, in order.
 
     Polars may resolve a step into nothing (a slice of no rows) or several into one (a concat of scans).
     """
-    leaves = _leaves(traverser_of(frame))
     numbers = _sources_in_order(plan, len(leaves))
     if len(numbers) != len(leaves):
         return {}
@@ -166,7 +174,9 @@ def _shown(plan: Plan, frame: pl.LazyFrame) -> dict[int, _Leaf]:
     return dict(pairs) if all(_kind(plan.steps[number]) == leaf.kind for number, leaf in pairs) else {}
 
 
-def _leaves(traverser: Any) -> list[_Leaf]:
+def leaves_of(frame: pl.LazyFrame) -> tuple[Leaf, ...]:
+    """The sources of a lazy frame, from left to right, as often as they are used."""
+    traverser = traverser_of(frame)
     found = []
     pending = [traverser.get_node()]
     while pending:
@@ -175,19 +185,22 @@ def _leaves(traverser: Any) -> list[_Leaf]:
         if not inputs:
             found.append(_leaf(traverser))
         pending.extend(reversed(inputs))
-    return found
+    if any(leaf.kind == "ipc" for leaf in found):  # the first file of each, and how many there are
+        text = tuple(_ARROW_SCAN.findall(frame._ldf.describe_plan()))
+        found = [replace(leaf, text=text) if leaf.kind == "ipc" else leaf for leaf in found]
+    return tuple(found)
 
 
-def _leaf(traverser: Any) -> _Leaf:
+def _leaf(traverser: Any) -> Leaf:
     try:
         node = traverser.view_current_node()
     except NotImplementedError as hidden:
-        return _Leaf("ipc" if str(hidden) == "ipc scan" else "", traverser.get_schema())
+        return Leaf("ipc" if str(hidden) == "ipc scan" else "", traverser.get_schema())
     if type(node).__name__ == "DataFrameScan":
-        return _Leaf("DataFrameScan", {})
+        return Leaf("DataFrameScan", {}, size=int(pl.DataFrame._from_pydf(node.df).estimated_size()))
     if type(node).__name__ != "Scan":
-        return _Leaf("", {})
-    return _Leaf(node.scan_type[0], traverser.get_schema(), tuple(map(str, node.paths)))
+        return Leaf("", {})
+    return Leaf(node.scan_type[0], traverser.get_schema(), tuple(map(str, node.paths)))
 
 
 def _kind(step: Step) -> str:
