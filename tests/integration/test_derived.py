@@ -336,6 +336,7 @@ def test_another_environment_is_allowed_for_all_of_a_chain_or_for_none(chain):
     assert chain.computed == "xyz"
 
 
+@pytest.mark.skipif(sys.version_info[:3] == (3, 13, 0), reason="cannot import socket in such a folder")
 def test_a_reader_whose_folder_was_deleted_gets_its_result(chain):
     chain.evict()
     found = chain.code(f"""

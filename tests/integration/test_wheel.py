@@ -82,7 +82,6 @@ class Environment:
         return self.run("-W", "ignore", "program.py")
 
 
-@pytest.mark.xfail(strict=False, reason="functions of scripts need cloudpickle, which the extra does not bring yet")
 def test_queries_with_functions_are_reused_with_what_the_extra_brings(tmp_path):
     environment = Environment(tmp_path, "nectar-data[polars]")
     (tmp_path / "data.csv").write_text("a,b\n1,x\n2,y\n3,x\n")
