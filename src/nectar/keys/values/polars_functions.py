@@ -80,9 +80,9 @@ class Functions:
             self._given[id(function)] = known = token, callback
         return known[0]
 
-    def serialised(self, serialise: Callable[[io.BytesIO], object]) -> bytes:
+    def serialised(self, serialise: Callable[[io.BytesIO], object], target: io.BytesIO | None = None) -> bytes:
         """What a method of Polars that serialises writes, with tokens for functions; it runs no code of theirs."""
-        target = io.BytesIO()
+        target = io.BytesIO() if target is None else target
         frame = sys._getframe()
         _writers[frame] = self
         _begin()
