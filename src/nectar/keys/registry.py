@@ -31,6 +31,7 @@ _LIBRARIES: Final = {
     "PIL.Image": "nectar.keys.values.pillow_values",
     "lxml.etree": "nectar.keys.values.lxml_values",
     "xgboost.core": "nectar.keys.values.xgboost_values",
+    "wrapt": "nectar.keys.values.wrapt_values",
 }
 
 

@@ -33,7 +33,9 @@ _ROLES: Final = {
 def in_its_role(name: str, value: object) -> object:
     """What a class has under a name, as a special method if it is one."""
     role = _ROLES.get(name)
-    return SpecialMethod(value, role) if role is not None and isinstance(value, types.FunctionType) else value
+    if role is None or type(value) is not types.FunctionType:  # asked of its type: a proxy says that it is a function
+        return value
+    return SpecialMethod(value, role)
 
 
 _BY_ATTRS: Final = re.compile(r"<attrs generated \S+ (.+?)(-\d+)?>")

@@ -290,7 +290,63 @@ value = xgboost.XGBRegressor(n_estimators=2, n_jobs=1).fit(X, np.arange(10.0))
 ---
 value = xgboost.XGBRegressor(n_estimators=2, n_jobs=1)
 """
-GROUPS = {"attrs": ATTRS, "pydantic": PYDANTIC, "PIL": PILLOW, "lxml": LXML, "xgboost": XGBOOST}
+WRAPT = """
+import functools
+import wrapt
+@wrapt.decorator
+def plain(wrapped, instance, args, kwargs):
+    return wrapped(*args, **kwargs)
+@wrapt.decorator
+def doubled(wrapped, instance, args, kwargs):
+    return 2 * wrapped(*args, **kwargs)
+---
+@plain
+def value(x):
+    return x
+---
+@doubled
+def value(x):
+    return x
+---
+@plain
+def value(x):
+    return x + 1
+---
+@plain
+@plain
+def value(x):
+    return x
+---
+class Some:
+    @plain
+    def method(self):
+        return 1
+value = Some().method
+---
+class Some:
+    @doubled
+    def method(self):
+        return 1
+value = Some
+---
+class Some:
+    @plain
+    def __hash__(self):
+        return 1
+value = Some
+---
+class Some:
+    @doubled
+    def __hash__(self):
+        return 1
+value = Some
+---
+@plain
+def value(x):
+    return x
+value._self_note = 3
+"""
+GROUPS = {"wrapt": WRAPT, "attrs": ATTRS, "pydantic": PYDANTIC, "PIL": PILLOW, "lxml": LXML, "xgboost": XGBOOST}
 RUN = """
 import json, sys
 from nectar.keys.call import call_of
