@@ -25,7 +25,13 @@ class Mutation:
     """A changed plan. path: the kind of the step, and the keys below it that lead to the field."""
 
     path: Path
-    data: bytes
+    header: bytes
+    arena: Any
+
+    @property
+    def data(self) -> bytes:
+        """The plan as Polars would write it."""
+        return self.header + msgspec.msgpack.encode(self.arena)
 
     @property
     def field(self) -> tuple[str, ...]:
@@ -40,16 +46,12 @@ def mutations(data: bytes) -> Iterator[Mutation]:
         for path, value in _changed_steps(each["value"]) if slot else ():
             slots = [*arena["dsl_plans"]]
             slots[slot] = {**each, "value": value}
-            yield Mutation(path, _written(data, {**arena, "dsl_plans": slots}))
+            yield Mutation(path, data[:HEADER], {**arena, "dsl_plans": slots})
     for number, frame in enumerate(arena["dataframes"]):
         for path, value in _changed(frame, ("frame",)) if number else ():
             frames = [*arena["dataframes"]]
             frames[number] = value
-            yield Mutation(path, _written(data, {**arena, "dataframes": frames}))
-
-
-def _written(data: bytes, arena: Any) -> bytes:
-    return data[:HEADER] + msgspec.msgpack.encode(arena)
+            yield Mutation(path, data[:HEADER], {**arena, "dataframes": frames})
 
 
 def _changed_steps(step: Any) -> Iterator[tuple[Path, Any]]:

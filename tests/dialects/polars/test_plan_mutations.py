@@ -37,7 +37,9 @@ from nectar.dialects.polars.keying import keyed
 from nectar.dialects.polars.plan import HEADER, Plan
 from nectar.dialects.polars.resolution import Sources
 from nectar.dialects.polars.scans import LEFT_OUT, Source, frame_source, refusal_of, scan_source
-from nectar.keys.values.polars_plans import EXPRESSIONS, FUNCTIONS, MAP_FUNCTIONS, PLANS
+from nectar.errors import UnencodableError
+from nectar.keys.values.bulk import Parts
+from nectar.keys.values.polars_plans import EXPRESSIONS, FUNCTIONS, MAP_FUNCTIONS, PLANS, Callback, add_plan
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 SHARE = 1 if os.environ.get("NECTAR_TEST_PROFILE") == "deep" else 6  # of the mutations every so many is tried
@@ -150,8 +152,8 @@ def _may_stay(field: tuple[str, ...]) -> bool:
     return scan or any(field[: len(each)] == each for each in WITHOUT_EFFECT)
 
 
-def _chosen(mutation: Mutation, plan: int, at: int) -> bool:
-    return (zlib.crc32(repr((plan, mutation.path)).encode()) + at) % SHARE == 0
+def _chosen(mutation: Mutation, plan: int, at: int, share: int) -> bool:
+    return (zlib.crc32(repr((plan, mutation.path)).encode()) + at) % share == 0
 
 
 def _unchanged(data: bytes, number: int) -> tuple[list[tuple[str, ...]], int, int]:
@@ -160,7 +162,7 @@ def _unchanged(data: bytes, number: int) -> tuple[list[tuple[str, ...]], int, in
     assert before is not None
     kept, tried, keys = [], 0, 0
     for at, mutation in enumerate(mutations(data)):
-        if SHARE == 1 or _chosen(mutation, number, at):
+        if _chosen(mutation, number, at, SHARE):
             after = key(mutation.data)
             tried, keys = tried + 1, keys + (after is not None)
             if after == before:
@@ -180,6 +182,36 @@ def test_every_field_of_a_scan_is_in_its_key(as_written: None, tmp_path: Path) -
     found = [_unchanged(frame.serialize(), number) for number, frame in enumerate(scans(tmp_path))]
     assert {field for kept, _, _ in found for field in kept if not _may_stay(field)} == set()
     assert sum(each[2] for each in found) > 1000 / SHARE
+
+
+class _Walk:
+    def refuse(self, refusal: object) -> None:
+        raise UnencodableError("a plan", "", str(refusal))
+
+
+def captured(data: bytes) -> object:
+    """What a plan that a function captured adds to the fingerprint of that function; None if it is refused."""
+    parts = Parts(pl.LazyFrame)
+    try:
+        add_plan(parts, data, _Walk(), lambda *_: Callback(_same))  # type: ignore[arg-type]
+    except (UnencodableError, ValueError):
+        return None
+    return parts.expansion("plan").payload
+
+
+def test_every_field_of_a_captured_plan_is_in_the_fingerprint() -> None:
+    kept, tried, different = set(), 0, 0
+    for number, frame in enumerate(plans()):
+        data = frame.serialize()
+        before = captured(data)
+        for at, mutation in enumerate(mutations(data) if before is not None else ()):
+            if mutation.path[0] != "frame" and _chosen(mutation, number, at, 20 * SHARE):  # data counts by content
+                after = captured(mutation.data)
+                tried, different = tried + 1, different + (after not in (before, None))
+                if after == before and not _may_stay(mutation.field):
+                    kept.add(mutation.field)
+    assert kept == set()
+    assert different > tried * 0.6
 
 
 def test_each_input_of_a_step_has_its_place(as_written: None) -> None:

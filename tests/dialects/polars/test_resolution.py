@@ -13,6 +13,7 @@ from nectar import PolarsEngine
 from nectar.dialects.polars.keying import keyed
 from nectar.dialects.polars.plan import Plan
 from nectar.dialects.polars.resolution import sources_of
+from nectar.dialects.polars.scans import refusal_of
 from nectar.store.inputs.identify import Inputs
 
 
@@ -263,3 +264,17 @@ def test_files_that_are_guessed_are_those_that_polars_finds(tmp_path, enabled, p
             sources_of(Plan.of(pl.scan_csv(tmp_path / pattern)), enabled.inputs, whole=True)
         return
     assert sources_of(Plan.of(pl.scan_csv(tmp_path / pattern)), enabled.inputs, whole=True).found[0].files == expected
+
+
+@pytest.mark.parametrize(("options", "refused"), [
+    ({"aws_access_key_id": "A", "aws_secret_access_key": "B", "aws_region": "eu-west-1"}, False), ({}, False),
+    ({"aws_endpoint_url": "http://elsewhere"}, True), ({"aws_virtual_hosted_style_request": "true"}, True),
+])  # fmt: skip
+def test_storage_options_that_say_whom_to_ask_are_refused(options, refused):
+    (step,) = Plan.of(pl.scan_parquet("s3://bucket/x.parquet", storage_options=options, credential_provider=None)).steps
+    assert ("where to look" in refusal_of(step)) is refused
+
+
+def test_a_local_file_is_where_it_is_whatever_the_storage_options_say(files):
+    (step,) = Plan.of(pl.scan_parquet(files / "one.parquet", storage_options={"aws_endpoint_url": "http://x"})).steps
+    assert refusal_of(step) == ""
