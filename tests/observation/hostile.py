@@ -391,3 +391,46 @@ def setting_of_dask(folder):
 
     dask.config.set({"hostile": dask.config.get("hostile", 0) + 1})
     return 1
+
+
+# clocks
+
+
+@hostile
+def clock_of_a_log_record(folder):
+    return logging.LogRecord("a", 20, "p", 1, "m", (), None).created
+
+
+@hostile
+def clock_of_a_query(folder):
+    import polars
+
+    return str(polars.DataFrame({"a": [1]}).sql("SELECT a, now() AS b FROM self").rows())
+
+
+@hostile
+def draw_of_a_query(query_with_a_draw):
+    import duckdb
+
+    return called(duckdb, "connect").execute(query_with_a_draw).fetchall()
+
+
+@hostile
+def clock_of_arrow(folder):
+    import arrow
+
+    return str(arrow.utcnow())
+
+
+@hostile
+def clock_of_pendulum(folder):
+    import pendulum
+
+    return str(pendulum.now("UTC"))
+
+
+@hostile
+def generator_of_a_library(folder):
+    import faker
+
+    return faker.Faker().sentence(20)

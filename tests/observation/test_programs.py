@@ -51,7 +51,7 @@ def argument(function, folder):
         return path
     names = {
         "folder": str(folder), "path_of_csv": str(folder / "a.csv"), "paths_of_csv": [str(folder / "a.csv")],
-        "path_of_new_file": str(folder / "new"),
+        "path_of_new_file": str(folder / "new"), "query_with_a_draw": "select random()",
     }  # fmt: skip
     return names[name]
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import types
 import warnings
 
 import pytest
@@ -163,6 +164,26 @@ def test_generators_and_settings_of_the_process(monkeypatch):
     numpy = pytest.importorskip("numpy")
     assert "numpy's random generator" in told(numpy.random.standard_normal)[0]
     assert not seen(lambda: numpy.random.default_rng(1).random())
+
+
+def test_generators_that_modules_keep_are_compared(monkeypatch):
+    module = types.ModuleType("library_of_test_watch")
+    module.random = random.Random()
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    assert "random generator" in told(module.random.random)[0]
+    assert not seen(lambda: random.Random(1).random())
+
+
+def test_a_generator_that_comes_with_a_module_is_no_change(monkeypatch):
+    module = types.ModuleType("other_library_of_test_watch")
+    module.random = random.Random()
+    assert not seen(monkeypatch.setitem, sys.modules, module.__name__, module)
+
+
+@pytest.mark.parametrize("query", ["select now()", "SELECT a FROM t WHERE d > CURRENT_DATE", "select random ( )"])
+def test_queries_that_ask_for_the_moment_are_told(query):
+    assert "another each time" in told(lambda: None, texts=[query])[0]
+    assert not seen(lambda: None, texts=["select nowhere, current_dates from t", "now()"])
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who opens a file")

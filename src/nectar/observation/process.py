@@ -8,6 +8,7 @@ that are not loaded are not looked at.
 from __future__ import annotations
 
 import gc
+import operator
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -68,6 +69,41 @@ def _numpy_generator(mtrand: Any) -> object:
     import ctypes
 
     return ctypes.string_at(bits.ctypes.state_address, _WORDS * 4 + 4)
+
+
+def _generators(random: Any) -> object:
+    """The states of Python's generators that modules keep for everybody, that of `random` itself among them."""
+    global _looked
+    if len(sys.modules) != _looked:
+        for name, module in list(sys.modules.items()):
+            space = getattr(module, "__dict__", None)
+            if name not in _seen and type(space) is dict and not _is_being_imported(space):
+                _seen.add(name)
+                if "random" in space or "Random" in space:  # who has neither has made none
+                    found = [each for each in list(space.values()) if isinstance(each, random.Random)]
+                    _shared.update({id(each): each for each in found if not isinstance(each, random.SystemRandom)})
+        _looked = len(sys.modules)
+    return _States(each.getstate() for each in _shared.values())
+
+
+class _States(tuple[object, ...]):
+    """States of generators, in the order in which they were found; those that were found later do not count."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _States) and all(map(operator.eq, self, other))
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+_looked = 0  # modules that were looked at
+_seen: Final[set[str]] = set()
+_shared: Final[dict[int, Any]] = {}
+
+
+def _is_being_imported(space: dict[str, Any]) -> bool:
+    return bool(getattr(space.get("__spec__"), "_initializing", False))
 
 
 _WORDS: Final = 624  # of the Mersenne Twister
@@ -133,7 +169,7 @@ _SIGNALS: Final = [int(getattr(signal, name)) for name in ("SIGINT", "SIGTERM", 
 
 
 _KEPT: Final[tuple[Kept, ...]] = (
-    Kept("random", "draws from, or seeds, the random generator of the process", lambda random: random.getstate()),
+    Kept("random", "draws from, or seeds, a random generator of the process", _generators),
     Kept("numpy.random.mtrand", "draws from, or seeds, numpy's random generator of the process", _numpy_generator),
     Kept(
         "torch", "draws from, or seeds, torch's random generator of the process",

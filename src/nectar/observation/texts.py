@@ -7,6 +7,7 @@ deeper is read by the program, piece by piece, and not handed over as a name.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from types import CodeType, FunctionType
 from typing import Final
@@ -39,8 +40,29 @@ def texts_of(functions: Iterable[FunctionType]) -> Iterator[str]:
     """Texts in the code of functions, and in what they captured, that look like a path."""
     for function in functions:
         for text in texts_in(_held_by(function)):
-            if "." in text or "/" in text:
+            if "." in text or "/" in text or is_query(text):
                 yield text
+
+
+def is_query(text: str) -> bool:
+    """Whether a text may be SQL."""
+    return "select" in text or "SELECT" in text
+
+
+def moment_in(texts: Iterable[str]) -> str:
+    """What a query among texts calls that is another thing each time: the clock, or a draw; empty if nothing does.
+
+    Engines read the clock without telling anybody.
+    """
+    found = (_OF_THE_MOMENT.search(text) for text in texts if is_query(text))
+    return next((each.group() for each in found if each is not None), "")
+
+
+_OF_THE_MOMENT: Final = re.compile(
+    r"\b(?:now|today|random|rand|uuid|gen_random_uuid|getdate|sysdate|current_\w+|localtime\w*)\s*\(\s*\)"
+    r"|\b(?:current_(?:date|time|timestamp|user)|localtime(?:stamp)?)\b",
+    re.IGNORECASE,
+)
 
 
 def _held_by(function: FunctionType) -> Iterator[object]:

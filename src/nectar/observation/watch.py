@@ -15,6 +15,7 @@ from nectar.observation import hook
 from nectar.observation.effects import Allowed, Observation, observations_of
 from nectar.observation.named import NamedFiles
 from nectar.observation.process import State, differences, state_now
+from nectar.observation.texts import moment_in
 
 NOTHING: Final = Allowed()
 
@@ -26,7 +27,7 @@ class Watch(hook.Watched):
     holds functions that somebody has declared to be pure, so that what it changed in the process may be their doing.
     """
 
-    __slots__ = ("_allowed", "_before", "_modules", "_named", "_seen", "_vouched")
+    __slots__ = ("_allowed", "_before", "_modules", "_moment", "_named", "_seen", "_vouched")
 
     def __init__(
         self,
@@ -38,7 +39,9 @@ class Watch(hook.Watched):
     ) -> None:
         super().__init__(cooperative)
         self._allowed, self._vouched = allowed, vouched
-        self._named = NamedFiles(() if vouched else texts)
+        held = [] if vouched else list(texts)
+        self._named = NamedFiles(held)
+        self._moment = moment_in(held)
         self._seen: list[Observation] = []
 
     def __enter__(self) -> Watch:
@@ -70,6 +73,8 @@ class Watch(hook.Watched):
     def observations(self) -> list[Observation]:
         """What the computation did that its key does not show, each once; to be asked right after the block."""
         found = [*observations_of(self.events, self._allowed), *self._seen]
+        if self._moment:
+            found.append(Observation(f"holds a query that asks for {self._moment}, which is another each time"))
         left = [thread.name for thread in self.threads if thread.is_alive()]
         if left:
             found.append(Observation(f"leaves a thread running: {left[0]}", certain=False))

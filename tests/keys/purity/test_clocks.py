@@ -1,6 +1,8 @@
 """Clocks that only feed messages are no hidden input; wherever else a reading may go, they are."""
 
+import email.utils
 import functools
+import gzip
 import logging
 import sys
 import time
@@ -220,6 +222,18 @@ def yields(n):
     yield time.time()
 
 
+def has_the_time_in_what_it_packs(n):
+    return gzip.compress(b"x")
+
+
+def local_time_of_a_mail(n):
+    return email.utils.localtime()
+
+
+def moment_of_a_record(n):
+    return logging.LogRecord("a", n, "p", 1, "m", (), None).created
+
+
 @pytest.mark.parametrize(
     "function",
     [
@@ -227,6 +241,7 @@ def yields(n):
         formats_an_argument_by_it, seeds, hands_the_clock_on, is_handed_on, captured_by_an_inner_function,
         shows_its_locals, mixed_with_an_argument, through_a_list, through_a_dict, prints_to_an_argument,
         logs_to_a_logger_of_its_own, as_a_default_of_an_inner_function, yields,
+        has_the_time_in_what_it_packs, local_time_of_a_mail, moment_of_a_record,
     ],
 )  # fmt: skip
 def test_what_goes_elsewhere_is_a_hidden_input(function):

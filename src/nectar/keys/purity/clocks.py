@@ -38,7 +38,10 @@ _SEES_LOCALS: Final = (builtins.locals, builtins.vars, builtins.dir, builtins.ev
 
 def only_in_messages(uses: Uses, at: int) -> bool:
     """Whether a clock is only called, and what the clocks of this part show goes into messages alone."""
-    return all(use.name == "CALL" and position == 0 for use, position in uses.of(at)) and _Flow(uses).is_harmless()
+    flow = _Flow(uses)
+    if not flow.is_clock(at):  # what else reads a clock gives more than a reading, which nobody follows
+        return False
+    return all(use.name == "CALL" and position == 0 for use, position in uses.of(at)) and flow.is_harmless()
 
 
 class _Flow:
@@ -47,6 +50,10 @@ class _Flow:
     def __init__(self, uses: Uses) -> None:
         self.uses, self.facts, self.template = uses, uses.facts, uses.part.template
         self.readings: set[int] = set()
+
+    def is_clock(self, value: int) -> bool:
+        """Whether a value is a clock whose readings are followed."""
+        return self._is(value, _OF_TIME)
 
     def is_harmless(self) -> bool:
         """Whether all readings end in messages."""

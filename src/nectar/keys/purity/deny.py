@@ -41,7 +41,7 @@ DENIED: Final[dict[str, dict[str, str]]] = {
         "environment": "datetime.fromtimestamp date.fromtimestamp datetime.astimezone",
     },
     "email.utils": {"clock": "localtime formatdate", "random": "make_msgid", "environment": "mktime_tz"},
-    "logging": {"environment": "Formatter.formatTime", "file": "FileHandler"},
+    "logging": {"clock": "LogRecord", "environment": "Formatter.formatTime", "file": "FileHandler"},
     "logging.config": {"file": "fileConfig", "global state": "dictConfig"},
     "xml.etree.ElementTree": {
         "file": "parse iterparse ElementTree.parse ElementTree.write",
@@ -219,6 +219,8 @@ DENIED: Final[dict[str, dict[str, str]]] = {
     "aiohttp": {"network": "ClientSession request TCPConnector UnixConnector"},
     "boto3": {"network": "client resource Session setup_default_session"},
     "botocore.session": {"network": "get_session Session"},
+    "arrow": {"clock": "now utcnow Arrow.now Arrow.utcnow ArrowFactory.now ArrowFactory.utcnow"},
+    "pendulum": {"clock": "now today tomorrow yesterday DateTime.now DateTime.utcnow DateTime.today"},
     "fsspec": {"file": "open open_files open_local filesystem url_to_fs get_mapper get_fs_token_paths"},
     "sqlalchemy": {"database": "create_engine create_mock_engine create_pool_from_url"},
     "sqlalchemy.ext.asyncio": {"database": "create_async_engine"},
