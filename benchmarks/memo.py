@@ -190,6 +190,26 @@ def measure_small(peer: str, sizes: Sizes, where: Path | None, report: Report) -
         report.add("miss_small_us", words, peer, [median(each.answered for each in new)], "us", 1e6)
 
 
+def measure_watching(peer: str, sizes: Sizes, where: Path | None, report: Report) -> None:
+    """What it takes to watch a computation that does nothing, and what the audit hook adds to each audited call."""
+    if peer != NECTAR:
+        return
+    from nectar.observation.watch import Watch
+
+    begun = perf_counter()
+    for _ in range(sizes.hits):
+        with Watch(texts=("a text",)) as watch:
+            pass
+        watch.observations()
+    watched = (perf_counter() - begun) / sizes.hits
+    report.add("watching_us", "watching one computation, the settings it compares included", peer, [watched], "us", 1e6)
+    begun = perf_counter()
+    for _ in range(sizes.hits):
+        id(report)
+    audited = (perf_counter() - begun) / sizes.hits
+    report.add("audited_ns", "an audited call (id) while nothing is watched", peer, [audited], "ns", 1e9)
+
+
 def measure_first(peer: str, sizes: Sizes, where: Path | None, report: Report) -> None:
     """Two processes one after the other: the first computes, the second need not."""
     if peer in IN_MEMORY:
@@ -330,6 +350,7 @@ _OF_SWARM = ("processes", "at-once", "values", "walks")
 
 MEASURES: Mapping[str, tuple[Callable[[str, Sizes, Path | None, Report], None], bool]] = {
     "small arguments": (measure_small, True),
+    "watching": (measure_watching, True),
     "fresh processes": (measure_first, True),
     "large arrays": (measure_arrays, True),
     "slow functions": (measure_slow, True),

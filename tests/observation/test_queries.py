@@ -115,7 +115,7 @@ def test_files_that_native_code_opens_are_seen_if_they_are_named(source, enabled
             warnings.simplefilter("ignore")
             found = with_function(source, height).collect()
         settled()
-        assert found["b"].to_list() == [1 + rows, 2 + rows, 3 + rows]
+        assert found["b"].to_list() == [1 + rows, 2 + rows, 3 + rows], nectar.last_run().details()
 
 
 def test_queries_without_functions_are_not_watched(source, enabled, monkeypatch):

@@ -12,7 +12,8 @@ import warnings
 
 import pytest
 
-from nectar.observation import hook
+import nectar
+from nectar.observation import hook, named
 from nectar.observation.effects import Allowed
 from nectar.observation.watch import Watch
 
@@ -200,6 +201,38 @@ def test_files_that_native_code_opens_are_seen_if_they_are_named(tmp_path):
     assert not found.certain  # who opens files in a folder is another question
     assert not seen(lambda: None, texts=[str(path), str(tmp_path)])
     assert told(polars.DataFrame({"a": [1]}).write_csv, str(tmp_path / "new"), texts=[str(tmp_path / "new")])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who opens a file")
+def test_what_nectar_reads_in_the_background_hides_nothing(tmp_path):
+    """Whoever writes a file through Nectar has it read in the background; somebody else may read it at that time."""
+    polars = pytest.importorskip("polars")
+    path = str(tmp_path / "a.csv")
+    write(path, "a\n1\n")
+    ask, done = threading.Event(), threading.Event()
+
+    def other():
+        ask.wait(20)
+        nectar.File(path).read_bytes()
+        done.set()
+
+    def computing():
+        ask.set()
+        done.wait(20)
+        polars.read_csv(path)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    found = seen(computing, texts=[path])
+    thread.join()
+    assert set(found) == {(f"reads {path}", False)}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who opens a file")
+def test_a_file_that_nobody_can_watch_counts_as_read(tmp_path, monkeypatch):
+    write(tmp_path / "a")
+    monkeypatch.setattr(named, "_listen", lambda listener, path: -1)
+    assert seen(lambda: None, texts=[str(tmp_path / "a")]) == [(f"reads {tmp_path / 'a'}", False)]
 
 
 def test_threads_that_a_computation_starts_are_its_own(tmp_path):

@@ -45,14 +45,15 @@ class Event(NamedTuple):
 class Watched:
     """A computation under way, as the hook sees it. cooperative: other tasks may run in its thread meanwhile."""
 
-    __slots__ = ("alone", "cooperative", "done", "events", "excused", "outer", "thread", "threads")
+    __slots__ = ("alone", "cooperative", "done", "events", "excused", "others", "outer", "thread", "threads")
 
     def __init__(self, cooperative: bool) -> None:
         self.cooperative = cooperative
         self.alone = True  # nothing else was watched at the same time
         self.done = False
         self.events: list[Event] = []
-        self.excused: set[str] = set()  # paths that were used, which is none of its business
+        self.excused: set[str] = set()  # paths that were used for it, which is none of its business
+        self.others: set[str] = set()  # paths that Nectar used meanwhile, in threads of its own
         self.outer: Watched | None = None
         self.thread = 0
         self.threads: list[threading.Thread] = []  # that it started
@@ -90,6 +91,7 @@ def end(watched: Watched) -> None:
     if outer is not None:
         outer.events += watched.events
         outer.excused |= watched.excused
+        outer.others |= watched.others
         outer.threads += watched.threads
 
 
@@ -139,7 +141,7 @@ def _note(kind: str, subject: str, existed: bool = True, target: str = "") -> No
     place = place_of_event(3, _vouched())
     if place is None:
         for each in whose:
-            each.excused.add(subject)
+            (each.excused if certain else each.others).add(subject)
         return
     event = Event(kind, subject, existed, place.text, certain and not place.finalizing, target)
     for each in whose:

@@ -72,20 +72,31 @@ class NamedFiles:
         if self._there:
             self._listener = _new_listener()
             if self._listener is not None:
-                self._by_number = {_listen(self._listener, path): path for path in self._there}
+                numbers = [(_listen(self._listener, path), path) for path in self._there]
+                self._by_number = {number: path for number, path in numbers if number >= 0}
 
-    def end(self, known: Container[str] = ()) -> list[Observation]:
-        """What happened to the files since. known: paths whose use was seen, and judged, by other means."""
+    def end(self, known: Container[str] = (), others: Container[str] = ()) -> list[Observation]:
+        """What happened to the files since.
+
+        known: paths whose use was seen, and judged, by other means. others: paths that somebody else used as well.
+        """
         if not self._before:
             return []
         written = [path for path, stamp in self._before.items() if path not in known and _is_changed(path, stamp)]
         found = [Observation(f"writes {path}") for path in written]
+        for path, named in self._opened():
+            if path not in known:
+                found.append(Observation(f"reads {path}", named and path not in others))
+        return found
+
+    def _opened(self) -> list[tuple[str, bool]]:
+        """Files that were opened, or of which nobody can tell; and whether it is certain that the named one was."""
+        heard: list[tuple[str, bool]] = []
         if self._listener is not None:
-            opened = list(self._heard())
+            heard = list(self._heard())
             os.close(self._listener)
-            return found + [Observation(f"reads {path}", sure) for path, sure in opened if path not in known]
-        files = [path for path in self._there if path not in known and not _is_folder(self._before[path])]
-        return found + [Observation(f"may read {path}, which it names") for path in files]
+        unheard = set(self._there) - set(self._by_number.values())
+        return heard + [(path, False) for path in sorted(unheard) if not _is_folder(self._before[path])]
 
     def _heard(self) -> Iterator[tuple[str, bool]]:
         """Files that were opened, and whether it was they that were named, and not only their folder."""

@@ -64,7 +64,7 @@ class Watch(hook.Watched):
             return
         hook.end(self)
         known = self.excused.union(*((event.subject, event.target) for event in self.events))
-        opened = self._named.end(known)
+        opened = self._named.end(known, self.others)
         if error is None:  # otherwise nothing is kept
             certain = self.alone and not self.cooperative
             imported = len(sys.modules) != self._modules
