@@ -82,6 +82,7 @@ DATED = {
     "a case": lambda s, f: table(s, f).select(F.when(F.col("n") > 1, F.col("since")).otherwise(F.col("start"))),
     "one of several": lambda s, f: table(s, f).filter(F.col("start").isin(MOMENT)),
     "an interval": lambda s, f: table(s, f).select(F.col("start") + F.expr("interval 1 day")),
+    "what lies between two dates": lambda s, f: table(s, f).select(F.col("start") + (F.col("born") - F.col("born"))),
     "a comparison in a text": lambda s, f: table(s, f).filter("start < since"),
     "a comparison in brackets": lambda s, f: table(s, f).filter("n > 0 and (who = 'x' or start < since)"),
     "bounds in a text": lambda s, f: table(s, f).filter("since between '2020-01-01' and start"),
@@ -107,6 +108,7 @@ DATED = {
     "SQL: a field of a struct": lambda s, f: viewed(
         s, f, "select n.start from (select struct(start) as n, since from shifts) where n.start < since"
     ),
+    "SQL: what lies between two dates": lambda s, f: viewed(s, f, "select start + (born - born) as t from shifts"),
     "SQL: a view that does": lambda s, f: (
         viewed(s, f, "select who, cast(start as timestamp) as t from shifts").createOrReplaceTempView("times"),
         s.sql("select who from times where t is not null"),

@@ -18,7 +18,7 @@ from nectar.dialects.spark.constants import Facts
 from nectar.dialects.spark.day import Day
 from nectar.dialects.spark.elsewhere import Elsewhere
 from nectar.dialects.spark.fresh import as_sent, state_of
-from nectar.dialects.spark.function_names import why_unknown
+from nectar.dialects.spark.function_names import KNOWN, why_unknown
 from nectar.dialects.spark.functions import Pickled, is_still
 from nectar.dialects.spark.keyed import Keyed, Own, key_of_read, key_of_step
 from nectar.dialects.spark.kinds import RELATIONS, UNSORTED
@@ -184,7 +184,7 @@ class _Keying:
             refusal = self._elsewhere.why_unlike(functions)
             content = content if refusal else joined("elsewhere", content, self._elsewhere.environment())
         if not refusal:
-            content, refusal = self._with_day(content)
+            content, refusal = self._with_day(step, content)
         self._contents.append(content)
         program = digest_of(self._frame + joined("program", content, *(node.program for node in nodes)))
         best, last = (key_of_step(self._frame, content, [node.keys[which] for node in nodes]) for which in (0, -1))
@@ -215,11 +215,11 @@ class _Keying:
             self._functions += function.functions
             yield joined("registered", name, function.content)
 
-    def _with_day(self, content: bytes) -> tuple[bytes, str]:
+    def _with_day(self, step: Step, content: bytes) -> tuple[bytes, str]:
         """What the step that comes next does, with the day if its rows may depend on it; or why it is not reused."""
-        if not self._today.is_dated(len(self._node_of)):
-            return content, ""
-        return self._dated(content)
+        # What a function gives that somebody has registered under a name of the engine's is not known.
+        known = all(name not in KNOWN for name, _ in _called(step, self._scope))
+        return (content, "") if known and not self._today.is_dated(len(self._node_of)) else self._dated(content)
 
     def _dated(self, content: bytes) -> tuple[bytes, str]:
         day = None if self._validity is None else self._validity.day

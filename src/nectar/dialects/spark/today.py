@@ -314,8 +314,8 @@ class _Judge:
             return NEITHER
         if name in TEXTUAL or name in TIMELY:
             return TEXT if name in TEXTUAL else TIME
-        if name in ("+", "-"):  # with an interval, of a text too
-            return joined_kinds(map(self.kind, arguments))
+        if name in ("+", "-"):  # with an interval, of a text too; between two dates lies an interval
+            return joined_kinds(map(self.kind, arguments)) | (TIME if name == "-" else NEITHER)
         if name in SAME:
             return joined_kinds(map(self.kind, arguments))
         return EITHER

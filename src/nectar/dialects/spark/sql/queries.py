@@ -225,7 +225,7 @@ def _of_name(piece: Piece, before: Piece, following: Piece, after: str) -> str:
 # relations
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=128)
 def parsed(text: str) -> tuple[list[Any], Any] | str:
     """The trees of the statements of a text, and the kinds of their nodes; or why there are none.
 

@@ -163,8 +163,9 @@ class _Query:
             return NEITHER
         if name in _TEXTUAL:
             return TEXT
-        if name in _SAME:
-            return joined_kinds(map(self._kind, _children(node, nodes)))
+        if name in _SAME:  # between two dates lies an interval
+            between = TIME if isinstance(node, nodes.Sub) else NEITHER
+            return joined_kinds(map(self._kind, _children(node, nodes))) | between
         if isinstance(node, (nodes.Subquery, nodes.Select)):
             selects = node.unnest().selects if isinstance(node, nodes.Subquery) else node.selects
             return self._kind(selects[0]) if len(selects) == 1 else EITHER
