@@ -237,7 +237,16 @@ def test_code_put_into_a_library_is_application_code():
         namespace.pop("nt_planted", None)
     borrowed = types.FunctionType((lambda: 1).__code__, vars(json))
     assert origin_of_function(borrowed) == APPLICATION
-    assert origin_of_function(types.FunctionType(json.loads.__code__, dict(vars(json)))) == APPLICATION
+    with_globals_of_its_own = types.FunctionType(json.loads.__code__, {**vars(json), "_default_decoder": None})
+    assert origin_of_function(with_globals_of_its_own) == APPLICATION
+    code_of_its_own = json.loads.__code__.replace(co_consts=(None, "other"))
+    assert origin_of_function(types.FunctionType(code_of_its_own, dict(vars(json)))) == APPLICATION
+
+
+def test_an_exact_copy_of_library_code_is_library_code():
+    """Classes that were pickled by value bring along what libraries have put into them."""
+    copy = types.FunctionType(json.loads.__code__, dict(vars(json)))
+    assert origin_of_function(copy) == origin_of_function(json.loads)
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from nectar.keys.expansion import Expansion, WalkContext, joined
 from nectar.keys.origin import origin_of_class, origin_of_function
+from nectar.keys.preferences import PREFERENCES
 from nectar.model.origin import APPLICATION
 from nectar.recursion import limit_of_program
 
@@ -114,15 +115,7 @@ def _polars_settings() -> object:
     variables = sorted((name, value) for name, value in os.environ.items() if name.startswith("POLARS_"))
     shown = polars.Config.state()
     settings = [(name, shown[name]) for name in sorted(shown) if shown[name] is not None]
-    owners = [vars(polars)[name] for name in ("DataFrame", "Expr", "LazyFrame", "Series") if name in vars(polars)]
-    return [variables, settings, *_put_onto(owners)]
-
-
-def _put_onto(classes: list[type]) -> list[object]:
-    """What the application has registered with classes whose instances come from anywhere."""
-    from nectar.keys.library import foreign_in  # which asks this module what libraries keep settings
-
-    return [patch for cls in classes for patch in foreign_in(cls)[0]]
+    return [variables, settings]
 
 
 def _csv_dialects() -> object:
@@ -219,11 +212,15 @@ PROVIDERS: Final[dict[str, Callable[[], object]]] = {
     "html": _registry("html.entities", "html5"),
     "logging": _registry("logging", "_levelToName", "_nameToLevel"),
     "xml.etree.ElementTree": _registry("xml.etree.ElementTree", "_namespace_map"),
+    "dateutil": _local_time,  # tzlocal() and gettz()
+    **PREFERENCES,
 }
 # Methods that depend on settings of the process, whatever they are called on.
 SETTINGS_OF_METHODS: Final = {
     "timestamp": "local time",
     "astimezone": "local time",
+    "tz_localize": "local time",  # pandas takes "tzlocal()" for the zone of the machine
+    "tz_convert": "local time",
     "isEnabledFor": "loggers",
     "getEffectiveLevel": "loggers",
 }

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from nectar.errors import UncacheableError
-from nectar.keys import registry
+from nectar.keys import caches, registry
 from nectar.keys.declared import depends_on, pure
 from nectar.keys.difference import Explanation, compare
 from nectar.keys.outcome import explore, outcome_of
@@ -30,8 +30,9 @@ def fingerprint(f: object, types: object = None) -> Fingerprint:
     False
     """
     outcome = outcome_of(f)
-    if outcome.refusals:
-        raise UncacheableError(describe(f, None), outcome.refusals)
+    refusals = tuple(each for each in outcome.refusals if each.kind != caches.KIND)
+    if refusals:
+        raise UncacheableError(describe(f, None), refusals)
     return Fingerprint(outcome.digest, SCHEME)
 
 

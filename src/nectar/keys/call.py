@@ -13,10 +13,9 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from nectar.errors import UnencodableError
-from nectar.keys.ambient import Settings
 from nectar.keys.expansion import joined
 from nectar.keys.origin import OWN_NAME, origin_of_class
-from nectar.keys.outcome import Outcome, explore, outcome_of
+from nectar.keys.outcome import Outcome, explore, names_used, outcome_of, visit_registered, visit_settings
 from nectar.keys.purity.tables import against_instances
 from nectar.keys.scheme import new_hasher
 from nectar.keys.walk import Walk, describe_type
@@ -56,10 +55,10 @@ def call_of(function: object, arguments: Mapping[str, object], extra: bytes = b"
         # The code of an argument looks at what was left out of the function's part: take that part with it.
         observed = outcome.walk.observed.known | walk.noticed
     refusals = outcome.refusals
-    if walk.refusals:
-        refusals += explore(list(arguments.values()), observed=observed)[2]
+    if walk.refusals or walk.caches:
+        refusals += explore(list(arguments.values()), observed=walk.observed.known)[2]
     if walk.kinds:
-        refusals += _against_arguments(frozenset(walk.kinds), _names_used(walk), _label(function))
+        refusals += _against_arguments(frozenset(walk.kinds), names_used(walk), _label(function))
     inputs = (*outcome.walk.inputs, *walk.inputs)
     return Call(_program(outcome.digest, extra), walk.finish(), refusals, inputs, walk)
 
@@ -74,12 +73,6 @@ def _program(digest: bytes, extra: bytes) -> bytes:
     hasher = new_hasher()
     hasher.update(joined("program", digest, extra))
     return hasher.digest()
-
-
-def _names_used(walk: Walk) -> frozenset[str]:
-    """Names of attributes that the code reached asks for, of whatever object; also those in texts, for getattr()."""
-    templates = [part.template for each in walk.examined.values() for part in each.resolution.parts]
-    return frozenset().union(*(template.attributes | template.strings for template in templates))
 
 
 @lru_cache(1024)
@@ -108,6 +101,7 @@ def _over(outcome: Outcome, arguments: Mapping[str, object], extra: bytes) -> Wa
             walk.visit(value, name)
     except RecursionError as error:
         raise UnencodableError(describe_type(arguments[name]), walk.path(), "it is nested too deeply") from error
-    for library in sorted(walk.touched - outcome.walk.touched):
-        walk.visit(Settings(library), f"settings of {library}")
+    if len(walk.examined) > len(outcome.walk.examined):  # arguments bring code, which asks for more
+        visit_registered(walk)
+    visit_settings(walk, walk.touched - outcome.walk.touched)
     return walk

@@ -82,6 +82,9 @@ class WalkContext(Protocol):
     def touch(self, library: str) -> None:
         """Says that a library is reached, so that the settings it keeps count."""
 
+    def note_cache(self, cached: Any) -> None:
+        """Says that a function is reached that remembers its results."""
+
     def need(self, value: object) -> None:
         """Says that an input is reached whose content is added by whoever makes a key."""
 

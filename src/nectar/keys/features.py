@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 REBINDS: Final = "rebinds "  # with a name behind it: a feature of programs that assign to a global or captured variable
+MOMENTS: Final = "moments"  # texts are taken for moments in time, some of them for one that depends on the clock
 
 
 class Features:

@@ -60,6 +60,8 @@ def expand_function(function: types.FunctionType, walk: WalkContext, special: Sp
         parts.add("as seen by what it is given to", Exposed(value))
     for codec in report.codecs:
         parts.add(f"codec {codec.encoding} {codec.errors}", codec)
+    for name, value in report.named.items():
+        parts.add(f"{name} in a text", value)
     for value in declared.dependencies_of(function):
         parts.add("declared dependency", value)
     shown = walk.observed.any_of(_SHOWN)

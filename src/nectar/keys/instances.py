@@ -8,11 +8,13 @@ that could lie about it are not called: what is read is what lies in memory.
 from __future__ import annotations
 
 import enum
+import functools
 import types
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from nectar.errors import UnencodableError
+from nectar.keys.atoms import ATOMS
 from nectar.keys.expansion import Expander, Expansion, WalkContext, joined
 from nectar.keys.library import named_library_object
 from nectar.keys.values import containers
@@ -130,7 +132,37 @@ def _extend(value: object, cls: type, layout: Layout, held: Expansion, walk: Wal
     held_labels = list(held.labels) + [f"[{at}]" for at in range(len(held.labels), len(held.children))]
     labels = ["class", *held_labels, *(f".{name}" for name in names), *(name for name, _ in slots)]
     payload = joined(held.tag, held.payload, *names, b"", *(name for name, _ in slots))
-    return Expansion("instance", payload, children, labels, held.buffers, hashed=held.hashed)
+    found = Expansion("instance", payload, children, labels, held.buffers, hashed=held.hashed)
+    unfilled = _cached_properties(cls) - attributes.keys()
+    if unfilled and not slots and layout.held_by is _HELD[object]:
+        return found._replace(still=_UnlessFilled(value, attributes, unfilled))
+    return found
+
+
+def _cached_properties(cls: type) -> frozenset[str]:
+    return frozenset(
+        name for base in cls.__mro__ for name, each in vars(base).items() if type(each) is functools.cached_property
+    )
+
+
+class _UnlessFilled:
+    """Rechecks the attributes of an object. Cached properties that were filled since follow from the others."""
+
+    __slots__ = ("filled", "then", "value")
+
+    def __init__(self, value: object, attributes: dict[str, object], unfilled: frozenset[str]) -> None:
+        self.value = value
+        self.then = dict(attributes)
+        self.filled = unfilled
+
+    def __call__(self) -> bool:
+        now = {name: part for name, part in _attributes(self.value).items() if name not in self.filled}
+        return now.keys() == self.then.keys() and all(_is_same(now[name], part) for name, part in self.then.items())
+
+
+def _is_same(now: object, then: object) -> bool:
+    atom = ATOMS.get(type(now))
+    return now is then or (atom is not None and type(now) is type(then) and atom(now) == atom(then))
 
 
 def _attributes(value: object) -> dict[str, object]:

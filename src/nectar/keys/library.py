@@ -25,11 +25,15 @@ from nectar.keys.origin import (
     module_of_globals,
     origin_of_builtin,
     origin_of_class,
+    origin_of_function,
     origin_of_module,
 )
 from nectar.keys.purity import observers, tables
+from nectar.keys.purity.analysis import examine
+from nectar.keys.purity.findings import name_of
+from nectar.keys.purity.mutators import RECEIVER, changed_arguments
 from nectar.keys.special_methods import in_its_role
-from nectar.keys.values.callables import dispatch_registry, expand_method
+from nectar.keys.values.callables import dispatch_registry, expand_method, expand_method_wrapper
 from nectar.model.origin import APPLICATION, Origin
 from nectar.model.refusal import Refusal
 
@@ -78,7 +82,9 @@ def expand_library_function(function: types.FunctionType, origin: Origin, walk: 
     patches, aliases = _scan(owners)
     payload = joined("function", *_name(origin), code.co_qualname, *(() if found else _identity_of(code)))
     payload += joined(*attributes, b"", *map(_default_in_brief, _defaults(function)), b"", *aliases)
-    return _with_patches(payload, patches, _Snapshot(owners, function), *state)
+    snapshot = _Snapshot(owners, function)
+    still = snapshot if owners else lambda: snapshot() and origin_of_function(function) == origin  # a copy may change
+    return _with_patches(payload, patches, still, *state)
 
 
 def _defaults(function: types.FunctionType) -> list[object]:
@@ -193,6 +199,8 @@ def expand_builtin(value: Any, walk: WalkContext) -> Expansion:
     notice(value, walk)
     owner = value.__self__
     if owner is not None and not isinstance(owner, types.ModuleType):
+        if RECEIVER in changed_arguments(value):
+            _refuse_change(value, walk)
         return Expansion("builtin method", joined(value.__name__), (owner,), ("bound to",), still=always)
     origin = origin_of_builtin(value)
     if origin is APPLICATION:
@@ -203,9 +211,32 @@ def expand_builtin(value: Any, walk: WalkContext) -> Expansion:
 
 def expand_bound_method(value: types.MethodType, walk: WalkContext) -> Expansion:
     """A bound method: its function and its object, which may be one that every method of is impure."""
-    if tables.verdict(value.__func__) is None:
+    if walk.is_settled(value):
+        walk.settle(value, value.__func__)
+    elif tables.verdict(value.__func__) is None:
         notice(value, walk)
+    function, owner = value.__func__, value.__self__
+    if type(function) is types.FunctionType and not isinstance(owner, type) and _is_foreign(function):
+        try:
+            report = examine(function, walk.observed, walk.examined).report
+        except UnencodableError:  # the walk comes to the function and says what is wrong with it
+            return expand_method(value, walk)
+        if 0 in report.changed:
+            _refuse_change(value, walk)
     return expand_method(value, walk)
+
+
+def expand_bound_special(value: types.MethodWrapperType, walk: WalkContext) -> Expansion:
+    """A bound special method of a built-in type: `counter.__next__` changes what it is bound to."""
+    if RECEIVER in changed_arguments(value):
+        _refuse_change(value, walk)
+    return expand_method_wrapper(value, walk)
+
+
+def _refuse_change(method: Any, walk: WalkContext) -> None:
+    """A method that changes its object may be called by whoever gets it."""
+    reason = f"uses {method.__qualname__}, which changes {name_of(method.__self__)} that outlives the call"
+    walk.refuse(Refusal("mutation", reason, walk.path()))
 
 
 def _expand_native(value: Any, owner: object) -> Expansion:

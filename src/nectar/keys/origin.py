@@ -18,6 +18,7 @@ from functools import cache
 from importlib.machinery import BuiltinImporter, FrozenImporter, ModuleSpec
 from types import (
     BuiltinFunctionType,
+    CodeType,
     FunctionType,
     ModuleType,
 )
@@ -195,7 +196,7 @@ def origin_of_function(function: FunctionType) -> Origin:
     """
     module = module_of_globals(function.__globals__)
     if module is None:
-        return APPLICATION
+        return _origin_of_copy(function)
     origin = origin_of_module(module)
     if origin.kind == "application":
         return origin
@@ -206,6 +207,42 @@ def origin_of_function(function: FunctionType) -> Origin:
     if origin.kind == "standard" and written_in.startswith("<frozen "):
         return origin
     return APPLICATION
+
+
+def _origin_of_copy(function: FunctionType) -> Origin:
+    """Where a function comes from that was pickled by value: a library, if code and globals are still the library's.
+
+    A pickled class brings along what libraries have put into it, such as the __repr__ of a dataclass.
+    """
+    namespace, code = function.__globals__, function.__code__
+    module = sys.modules.get(str(namespace.get("__name__")))
+    if not isinstance(module, ModuleType) or _namespace(module).get("__file__") != code.co_filename:
+        return APPLICATION
+    origin = origin_of_module(module)
+    if origin.kind == "application" or _code_named(module, code.co_qualname) != code:
+        return APPLICATION
+    own = _namespace(module)
+    known = all(own.get(name) is value for name, value in namespace.items() if name not in _OF_MODULES)
+    return origin if known else APPLICATION
+
+
+_OF_MODULES: Final = frozenset({"__builtins__", "__name__", "__package__", "__path__", "__file__", "__doc__"})
+
+
+def _code_named(module: ModuleType, qualified: str) -> object:
+    """The code that a function of a module has, or that an inner function of one has."""
+    found: Any = _namespace(module)
+    for part in qualified.split("."):
+        if part == "<locals>":
+            found = getattr(found, "__code__", found)
+        elif isinstance(found, dict):
+            found = found.get(part)
+        elif isinstance(found, CodeType):
+            inner = [each for each in found.co_consts if isinstance(each, CodeType) and each.co_name == part]
+            found = inner[0] if len(inner) == 1 else None
+        else:
+            found = vars(found).get(part) if isinstance(found, type) else None
+    return getattr(found, "__code__", found)
 
 
 def origin_of_class(cls: type) -> Origin:

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Final, NamedTuple
 
 from nectar.errors import UnencodableError
-from nectar.keys import declared
+from nectar.keys import caches, declared
 from nectar.keys.ambient import Settings, always_touched
 from nectar.keys.expansion import joined
 from nectar.keys.features import Features
 from nectar.keys.origin import application_packages
 from nectar.keys.purity import tables
+from nectar.keys.registered import recheck, registered
 from nectar.keys.registry import expander_for
 from nectar.keys.scheme import new_hasher
 from nectar.keys.special_methods import SpecialMethod
@@ -84,17 +85,39 @@ def explore(
     observer makes a new observer for each walk.
     """
     tables.refresh()
+    walk, observed = _walk_with_features(value, observed, observer)
+    walk.observed.complete(walk.noticed)
+    digest = walk.finish()
+    stale = _look_at_caches(walk) if walk.caches else {}
+    if walk.refusals or stale:
+        looked = _walk(value, observed, None, _excused(observed))
+        found = (*looked.refusals, *(stale[id(each)] for each in looked.caches if id(each) in stale))
+        return walk, digest, tuple(dict.fromkeys(found))
+    return walk, digest, ()
+
+
+def _walk_with_features(
+    value: object, observed: frozenset[str], observer: Callable[[], Observer] | None = None
+) -> tuple[Walk, frozenset[str]]:
+    """A walk that has taken in all the features that the code it reached looks at, and those features."""
     while True:
         walk = _walk(value, observed, observer)
         observed |= walk.noticed
         if not walk.observed.lacks(walk.noticed):
-            break
-    walk.observed.complete(walk.noticed)
-    digest = walk.finish()
-    refusals = tuple(walk.refusals)
-    if refusals:
-        refusals = tuple(_walk(value, observed, None, _excused(observed)).refusals)
-    return walk, digest, refusals
+            return walk, observed
+
+
+def _look_at_caches(walk: Walk) -> dict[int, Refusal]:
+    """Why results of functions that remember theirs must not be kept, by id; looked at again at each recheck."""
+    found: dict[int, Refusal] = {}
+    for cached in {id(each): each for each in walk.caches}.values():
+        inner, _ = _walk_with_features(cached.__wrapped__, frozenset())
+        alone = caches.uses_only_itself(cached, inner.examined.values())
+        refusal = caches.look(cached, inner.finish(), alone)
+        if refusal is not None:
+            found[id(cached)] = refusal
+        walk.rechecks.append(functools.partial(caches.is_unchanged, cached, caches.token(cached)))
+    return found
 
 
 def _excused(observed: frozenset[str]) -> Callable[[object], bool]:
@@ -122,9 +145,36 @@ def _walk(
         walk.visit(value, _label(value))
     except RecursionError as error:
         raise UnencodableError(describe_type(value), walk.path(), "sets or code in it are nested too deeply") from error
-    for library in sorted(walk.touched | always_touched()):
-        walk.visit(Settings(library), f"settings of {library}")
+    visit_registered(walk)
+    visit_settings(walk, walk.touched | always_touched())
     return walk
+
+
+def visit_settings(walk: Walk, libraries: Collection[str]) -> None:
+    """Visits the settings that these libraries keep for the process."""
+    for library in sorted(libraries):
+        walk.visit(Settings(library), f"settings of {library}")
+
+
+def visit_registered(walk: Walk) -> None:
+    """Visits what was put onto classes of data libraries under names that reached code asks for."""
+    visited: set[str] = set()
+    while True:
+        names = names_used(walk)
+        put = registered(names, "any attribute" in walk.noticed)
+        new = [label for label in sorted(put) if label not in visited]
+        for label in new:
+            walk.visit(put[label], label)
+        visited.update(new)
+        if not new:
+            break
+    walk.rechecks.append(recheck(names))
+
+
+def names_used(walk: Walk) -> frozenset[str]:
+    """Names of attributes that the code reached asks for, of whatever object; also those in texts, for getattr()."""
+    templates = [part.template for each in walk.examined.values() for part in each.resolution.parts]
+    return frozenset().union(*(template.attributes | template.strings for template in templates))
 
 
 def _parameters(value: object) -> tuple[str, ...]:

@@ -51,7 +51,10 @@ _PLACES: Final = (
 def _by_place(expander: Expander) -> Expander:
     def expand(value: object, walk: WalkContext) -> Expansion:
         name = named_by_place(value)
-        return expander(value, walk) if name is None else Expansion("place", joined(name), by_value=True, still=always)
+        if name is None:
+            return expander(value, walk)
+        library.notice(value, walk)  # what it holds may be read wherever it lies: in a default, a list, an attribute
+        return Expansion("place", joined(name), by_value=True, still=always)
 
     return expand
 
@@ -63,6 +66,7 @@ _expanders: dict[type, Expander] = {
     SpecialMethod: functions.expand_special_method,
     types.BuiltinFunctionType: library.expand_builtin,
     types.MethodType: library.expand_bound_method,
+    types.MethodWrapperType: library.expand_bound_special,
     types.ModuleType: library.expand_module,
     type: classes.expand_class,
     exposed.Exposed: exposed.expand_exposed,

@@ -11,22 +11,21 @@ Law: the bytes describe the object graph up to renaming of addresses, and nothin
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 import blake3
 
 from nectar.errors import UnencodableError
 from nectar.keys.atoms import ATOMS
 from nectar.keys.expansion import Expander, Expansion, always, sized
-from nectar.keys.features import Features
+from nectar.keys.features import MOMENTS, Features
+from nectar.keys.moments import text_for_now
 from nectar.keys.scheme import digest_of
-
-if TYPE_CHECKING:
-    from nectar.model.refusal import Refusal
+from nectar.model.refusal import Refusal
 
 FLUSH_AT: Final = 1 << 16
 INLINE: Final = 64  # immutable tuples whose bytes are longer are represented by their digest
@@ -101,9 +100,11 @@ class Walk:
         self.touched: set[str] = set()
         self.kinds: set[type] = set()  # of everything that was taken apart
         self.inputs: list[object] = []
+        self.caches: list[Any] = []  # functions that remember their results
         self._parameters: list[tuple[str, ...]] = []
         self._keywords: set[str] = set()
         self._spreads = False
+        self._tells_moments = MOMENTS in self.observed
 
     # what expanders ask for
 
@@ -152,6 +153,10 @@ class Walk:
         """An input is reached whose content is no part of the digest: whoever makes a key adds it."""
         self.inputs.append(value)
 
+    def note_cache(self, cached: Any) -> None:
+        """A function is reached that remembers its results."""
+        self.caches.append(cached)
+
     def note_call_names(self, parameters: tuple[str, ...], keywords: frozenset[str], spreads: bool) -> None:
         """A function's parameters and the keywords its calls use: where they meet, names matter."""
         self._parameters.append(parameters)
@@ -174,6 +179,7 @@ class Walk:
             known = self._digests[id(value)] = inner.run(value, "member of a set")
             self._kept.append(value)
             self.noticed |= inner.noticed
+            self.caches += inner.caches
         return known
 
     def continued(self, hasher: blake3.blake3, observed: frozenset[str]) -> Walk:
@@ -236,7 +242,7 @@ class Walk:
                 self._flush()
 
     def finish(self) -> bytes:
-        """The digest of all that was visited."""
+        """Returns the digest of all that was visited."""
         self._out += self._names_that_matter()
         self._flush()
         return self._hasher.digest()
@@ -252,12 +258,10 @@ class Walk:
 
     def path(self) -> str:
         """Where the walk stands, for people."""
-        if not self._stack:
-            return "the value itself"
-        parts = [self._stack[0].label, *(frame.child_label() for frame in self._stack)]
+        parts = [self._stack[0].label, *(frame.child_label() for frame in self._stack)] if self._stack else []
         if len(parts) > 12:
             parts = [*parts[:5], f"... {len(parts) - 10} more ...", *parts[-5:]]
-        return " -> ".join(parts)
+        return " -> ".join(parts) or "the value itself"
 
     def _number_of_nan(self, value: object) -> bytes:
         """Which NaN this is: one that is looked for in a list is found there if it is the same object."""
@@ -268,6 +272,8 @@ class Walk:
         pure = self._atom_bytes(value)
         if pure is not None:
             self._out += pure
+            if self._tells_moments:
+                self._refuse_moments((value,))
             if self._observer:
                 self._observer.leaf(value, label, repeated=False)
             return
@@ -329,13 +335,13 @@ class Walk:
         return expansion
 
     def _open(self, value: object, label: str, expansion: Expansion) -> None:
+        if self._tells_moments:
+            self._refuse_moments(expansion.children or _members(value))
         if not expansion.by_value:
             self._seen[id(value)] = len(self._seen)
         self._kept.append(value)
-        out = self._out
-        out += _opening(expansion.tag)
-        out += sized(expansion.payload)
-        out += len(expansion.buffers).to_bytes(4, "little")
+        self._out += _opening(expansion.tag) + sized(expansion.payload)
+        self._out += len(expansion.buffers).to_bytes(4, "little")
         for buffer in expansion.buffers:
             self._absorb(buffer)
         if self._closed is not None and self._closed(value):
@@ -346,6 +352,12 @@ class Walk:
         self._stack.append(frame)
         if expansion.unordered:
             frame.children = self._in_order(frame)
+
+    def _refuse_moments(self, values: Iterable[object]) -> None:
+        """Refuses texts that reached code may take for the time it is."""
+        text = text_for_now(values)
+        if text is not None:
+            self.refuse(Refusal("clock", f"holds {text!r}, which libraries take for what time it is", self.path()))
 
     def _absorb(self, buffer: bytes | bytearray | memoryview) -> None:
         view = memoryview(buffer).cast("B") if not isinstance(buffer, bytes) else buffer
@@ -448,6 +460,11 @@ class _Recheck:
             and all(_same(a, b) for a, b in zip(new.children, old.children, strict=True))
             and len(new.buffers) == len(old.buffers) == 0
         )
+
+
+def _members(value: object) -> Iterable[object]:
+    """What lies in a list or dict that was taken apart as one block."""
+    return (*value, *value.values()) if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
 def _same(new: object, old: object) -> bool:

@@ -8,77 +8,48 @@ they are given; their reports are kept for when the walk comes to them.
 
 from __future__ import annotations
 
-import operator
 import types
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 from nectar.keys import declared
-from nectar.keys.ambient import SETTINGS_OF_METHODS
-from nectar.keys.atoms import ATOMS
 from nectar.keys.bytecode.operation import CAUGHT, CONST, FREE, PARAM, Operation
-from nectar.keys.bytecode.template import Template
-from nectar.keys.features import REBINDS, Features
-from nectar.keys.folding import MISSING
+from nectar.keys.features import MOMENTS, REBINDS, Features
 from nectar.keys.origin import origin_of_function
-from nectar.keys.purity import asked, mutators, observers, order, tables
+from nectar.keys.purity import observers, tables
+from nectar.keys.purity.calls import TEXTS, Calls
 from nectar.keys.purity.clocks import only_in_messages
-from nectar.keys.purity.facts import (
-    ATTRIBUTE,
-    CONSTANT,
-    FRESH,
-    OBJECT,
-    PARAMETER,
-    PARTIAL,
-    Fact,
-    Facts,
-    class_of,
-    outside,
-    static_attribute,
-)
-from nectar.keys.purity.findings import Findings, name_of
-from nectar.keys.purity.reading import excuse_for, excuse_for_helper, excuse_for_reader
+from nectar.keys.purity.facts import CONSTANT, Fact, Facts
+from nectar.keys.purity.implicit import RUNS, Handed
+from nectar.keys.purity.reading import excuse_for_helper, excuse_for_reader
 from nectar.keys.purity.report import Examined, Known, Report, place_of
 from nectar.keys.purity.uses import Uses
 from nectar.keys.resolve import resolve_function
 from nectar.keys.wrappers import function_called
 from nectar.model.origin import APPLICATION
-from nectar.model.refusal import Excuse, Refusal
+from nectar.model.refusal import Refusal
 
 _CHANGES: Final = {"STORE_SUBSCR": 1, "STORE_ATTR": 1, "DELETE_SUBSCR": 0, "DELETE_ATTR": 0}
 _FORMATS: Final = {"FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC", "CONVERT_VALUE"}
-_TEXTS: Final = frozenset(map(id, (str, repr, format, ascii)))
 _IN_PLACE: Final = 13
 _REMAINDERS: Final = (6, 19)  # BINARY_OP arguments of % and %=
 _NAMELESS: Final = (PARAM, CONST)
 _CALLED_OR_KEPT: Final = {("CALL", 0), ("STORE_CELL", 1), ("STORE_SLOT", 0), ("CALL_EX", 0)}
 _LOADS: Final = {"LOAD_GLOBAL", "LOAD_FREE", "LOAD_ATTR", "IMPORT_FROM", "BINARY_SUBSCR", "CALL"}
-# Names that change their receiver, whatever common container it is.
-_CHANGING_METHODS: Final = frozenset().union(*(mutators.MUTATORS[kind] for kind in (list, dict, set))) - {"__init__"}
 # Operations that use a value without anybody looking at its name; calls are looked at more closely.
 _SILENT: Final = {
     "LOAD_ATTR", "COMPARE_OP", "IS_OP", "CONTAINS_OP", "CHECK_EXC_MATCH", "BEFORE_WITH", "GET_ITER", "BINARY_SUBSCR",
     "FOR_ITER", "UNPACK_SEQUENCE", "STORE_SLOT", "STORE_CELL", "UNPACK_EX", "MATCH_CLASS", "RAISE", "MAKE_FUNCTION",
     "LOAD_SUPER_ATTR", "STORE_NAME", "CHECK_BOUND", "LOAD_GLOBAL", "LOAD_FREE", "CALL", "CALL_EX", *_CHANGES,
 }  # fmt: skip
-_ABOUT_TYPES: Final = {"IS_OP", "COMPARE_OP", "CONTAINS_OP", "LOAD_ATTR"}  # what is done to a type without naming it
 _OF_HANDLERS: Final = {
     "CHECK_EXC_MATCH", "CHECK_EG_MATCH", "PUSH_EXC_INFO", "POP_EXCEPT", "RERAISE", "WITH_EXCEPT_START",
 }  # fmt: skip
+_DATES_OF_NUMPY: Final = ("datetime64", "M8[", "<M8", ">M8")
 _STOP_ITERATION: Final = ("CALL_INTRINSIC_1", 3)  # what every generator does with a StopIteration that leaves it
 _TEXT_METHODS: Final = frozenset({"format", "format_map", "__format__", "__str__", "__repr__"})
-_ANY_ATTRIBUTE: Final = frozenset({"names", "qualnames", "modules", "docs", "annotations"})
-
-
-@dataclass(slots=True)
-class _Handed:
-    """What a function gives to a helper, and where it does."""
-
-    helper: types.FunctionType
-    arguments: list[Fact]
-    template: Template
-    operation: Operation | None
 
 
 @dataclass(slots=True)
@@ -121,12 +92,13 @@ def _begin(function: types.FunctionType, observed: Features, known: Known, *, ha
     return examination
 
 
-class _Examination(Findings):
+class _Examination(Calls):
     def __init__(self, subject: Examined, known: Known, hashing: bool) -> None:
         super().__init__(subject)
         self.known = known
         self.hashing = hashing
-        self.handed: list[_Handed | _Loaded] = []  # the next one last
+        self.handed: list[Handed | _Loaded] = []  # the next one last
+        self.given = set()
 
     def run(self) -> None:
         """Fills the report with what the function does by itself."""
@@ -149,8 +121,8 @@ class _Examination(Findings):
             handed = self.handed.pop()
             if isinstance(handed, _Loaded):
                 self._readings_of(handed, known.report)
-            elif known.report.changed:
-                self._take_back(handed, known.report.changed)
+            elif known.report.changed or known.report.ran:
+                self.take_back(handed, known.report)
         return None
 
     def finish(self) -> None:
@@ -174,13 +146,18 @@ class _Examination(Findings):
                 name = operation.name
                 if name in _LOADS and operation.result in known:
                     self._loaded(operation)
-                elif name in _EXAMINERS:
-                    _EXAMINERS[name](self, operation)
+                else:
+                    if name in _EXAMINERS:
+                        _EXAMINERS[name](self, operation)
+                    if name in RUNS:
+                        self.run_methods(operation)
                 if name not in _SILENT:
                     for value in operation.operands:
                         self.expose_value(value)
                 if catches:
                     self._look_at_errors(operation)
+            if block.test == "truth":
+                self.test(block.value)
             for edge in block.edges:
                 for value in edge.values if edge.target < 0 else ():
                     self.expose_value(value)
@@ -201,6 +178,8 @@ class _Examination(Findings):
         if not telling.keys().isdisjoint(template.strings):
             features = {telling[name] for name in template.strings & telling.keys()}
             self.report.features |= features - {observers.REFUSE}
+        if _name_dates(template.strings):
+            self.report.features |= {MOMENTS}
         if template.stored_global:
             self.report.features |= {REBINDS + name for name in template.stored_global}
         if not template.attributes.isdisjoint(_TEXT_METHODS):
@@ -260,7 +239,9 @@ class _Examination(Findings):
     def _loaded(self, operation: Operation) -> None:
         """Something known was read: is it known to be impure?"""
         value = self.part.known[operation.result]
-        if id(value) in _TEXTS:
+        if id(value) in tables.takes_words_for_now:
+            self.report.features |= {MOMENTS}
+        if id(value) in TEXTS:
             self._text_maker_as_value(operation.result)
         helper = function_called(value)
         if helper is not None and origin_of_function(helper) is APPLICATION and not declared.is_pure(helper):
@@ -291,7 +272,7 @@ class _Examination(Findings):
             return
         if found.kind == "clock" and only_in_messages(self.uses, at):
             return
-        if found.unless is None or not self.uses.only_called_well(at, found.unless):
+        if not self.is_fine(found, at):
             excuse = None
             if found.reader is not None:
                 excuse = excuse_for_reader(self.function, self.uses, at, found.reader.mode_at)
@@ -306,183 +287,18 @@ class _Examination(Findings):
             excuse = excuse_for_helper(self.function, loaded.uses, loaded.at, loaded.helper, refusal.excuse)
             self.report.refusals.append(replace(refusal, excuse=excuse))
 
-    # calls
 
-    def _call(self, operation: Operation) -> None:
-        callee = self.facts.of(operation.operands[0])
-        arguments = [self.facts.of(value) for value in operation.operands[1:]]
-        if callee.kind == OBJECT:
-            self._call_object(callee.root, arguments)
-        elif callee.kind == ATTRIBUTE and callee.owner is not None:
-            self._call_method(callee.owner, callee.name, arguments, operation)
-        if operation.name == "CALL":
-            self._changing_keywords(operation, callee, arguments)
-            if callee.name in asked.METHODS or id(callee.root) in asked.CALLABLES:
-                self._call_with_texts(operation, callee, arguments)
-        if callee.kind != OBJECT or not observers.is_safe(callee.root):
-            for argument in arguments:
-                self.expose(argument)
-
-    def _call_with_texts(self, operation: Operation, callee: Fact, arguments: list[Fact]) -> None:
-        """What a call does may depend on the process by the texts it is given."""
-        if order.shows_order(operation, callee, self.uses):
-            reason = "shows the order of a set of texts, which depends on the hash seed of the process"
-            self.refuse("identity", reason)
-        codec = asked.codec_asked_for(operation, callee, arguments)
-        if codec is not None:
-            self.report.codecs[codec] = None
-        if asked.asks_for_local_seconds(callee, arguments):
-            self.report.settings |= {"local time"}
-
-    def _call_object(self, called: object, arguments: list[Fact]) -> None:
-        if id(called) in tables.takes_words_for_now and asked.asks_for_now(arguments):
-            self.refuse("clock", f"asks {name_of(called)} for now, which reads the clock")
-        if not arguments and "locals" in (observers.observed_by(called) or ()):
-            self.report.features |= {"locals"}
-        if called is getattr and len(arguments) > 1:
-            self._get_attribute(arguments[1])
-            if self.operation is not None and self.operation.name == "CALL" and type(arguments[1].root) is str:
-                self._attribute_of(arguments[0], arguments[1].root, self.operation)
-        elif called is operator.attrgetter or called is operator.methodcaller:
-            for argument in arguments or [Fact(FRESH)]:
-                self._get_attribute(argument)
-            if called is operator.methodcaller and arguments and self.operation is not None:
-                self._call_unknown(Fact(FRESH), str(arguments[0].root), self.operation)
-        elif called is vars or called is dir:
-            self.report.features |= _ANY_ATTRIBUTE | {"order"}
-        elif called is type and len(arguments) == 1 and self.operation is not None:
-            uses = self.uses.of(self.operation.result)
-            if any(use.name not in _ABOUT_TYPES and (use.name, at) != ("CALL", 0) for use, at in uses):
-                self.report.features |= {"types"}
-        for position in mutators.changed_arguments(called):
-            if position == mutators.RECEIVER:
-                self.change(Fact(OBJECT, getattr(called, "__self__", None)), "changes")
-            elif 0 <= position < len(arguments):
-                self.change(arguments[position], "changes")
-        if type(called) is types.FunctionType:
-            self._give(called, arguments)
-        elif type(called) is types.MethodType:
-            self._give(called.__func__, [Fact(OBJECT, called.__self__), *arguments])
-        elif callable(called) and not isinstance(called, type):
-            self._call_method(Fact(OBJECT, called), "__call__", arguments, None)
-        if id(called) in _TEXTS:
-            for argument in arguments[:1]:
-                self.show_as_text(argument)
-
-    def _get_attribute(self, name: Fact) -> None:
-        """getattr(): a name that is known now is like one that is written; any other may be any."""
-        if name.kind in (CONSTANT, OBJECT) and isinstance(name.root, str):
-            if name.root in SETTINGS_OF_METHODS:
-                self.report.settings |= {SETTINGS_OF_METHODS[name.root]}
-            feature = observers.ATTRIBUTE_FEATURES.get(name.root)
-            if feature == observers.REFUSE:
-                self.refuse("introspection", f"reads {name.root}, which shows more than what code computes")
-            elif feature is not None:
-                self.report.features |= {feature}
-        else:
-            self.report.features |= _ANY_ATTRIBUTE
-
-    def _call_method(self, owner: Fact, name: str, arguments: list[Fact], operation: Operation | None) -> None:
-        if owner.kind == OBJECT and not isinstance(owner.root, types.ModuleType):
-            found = static_attribute(owner.root, name)
-            if not isinstance(owner.root, type) and name in mutators.mutators_of(type(owner.root)):
-                self.change(owner, f"calls {name}(), which changes")
-            elif type(found) is types.FunctionType:
-                self._give(found, arguments if isinstance(owner.root, type) else [owner, *arguments])
-            elif isinstance(owner.root, type) and not isinstance(found, (classmethod, staticmethod)):
-                for position in mutators.changed_arguments(found):
-                    if 0 <= position < len(arguments):
-                        self.change(arguments[position], f"calls {name}(), which changes")
-        elif name in _CHANGING_METHODS and (owner.kind == ATTRIBUTE or outside(owner).kind in (PARTIAL, PARAMETER)):
-            self.change(owner, f"calls {name}(), which changes")
-        if name in mutators.GUESSED and owner.kind != OBJECT and class_of(owner) is None and operation is not None:
-            self._call_unknown(owner, name, operation)
-
-    def _call_unknown(self, owner: Fact, name: str, operation: Operation) -> None:
-        """A method of an object nobody knows is called: what it does is guessed from its name."""
-        if name in mutators.RECEIVER_READS_FILE or (name in mutators.RECEIVER_IS_PATH and not self.uses.is_self(owner)):
-            reason = f"calls {name}() of an object that is not known, which reads or writes files"
-            self.refuse("file", reason, self._excuse_of_receiver(operation))
-        elif operation.name == "CALL" and not self.uses.is_self(owner):
-            if name in mutators.RECEIVER_READS_CLOCK:
-                self.refuse("clock", f"calls {name}() of an object that is not known, which reads the clock")
-            elif mutators.draws_without_seed(name, operation):
-                self.refuse("random", f"calls {name}() of an object that is not known, without a seed")
-
-    def _excuse_of_receiver(self, operation: Operation) -> Excuse | None:
-        made = self.facts.maker(operation.operands[0])
-        return None if made is None else excuse_for(self.function, self.facts, made.operands[0])
-
-    def _changing_keywords(self, operation: Operation, callee: Fact, arguments: list[Fact]) -> None:
-        keywords: tuple[str, ...] = operation.arg  # type: ignore[assignment]
-        if not keywords:
-            return
-        by_name = dict(zip(reversed(keywords), reversed(arguments), strict=False))
-        for keyword in mutators.INPLACE_KEYWORDS & by_name.keys():
-            if by_name[keyword] != Fact(CONSTANT, False) and callee.kind == ATTRIBUTE and callee.owner is not None:
-                self.change(callee.owner, f"calls {callee.name}({keyword}=...), which changes")
-        for keyword in mutators.OUT_KEYWORDS & by_name.keys():
-            self.change(by_name[keyword], f"writes ({keyword}=...) into")
-
-    def _give(self, called: object, arguments: list[Fact]) -> None:
-        """A function of the application is called, which may change what it is given."""
-        if not isinstance(called, types.FunctionType) or not any(map(_can_change, arguments)):
-            return
-        if origin_of_function(called) is APPLICATION:
-            self.handed.append(_Handed(called, arguments, self.template, self.operation))
-
-    def _take_back(self, handed: _Handed, changed: frozenset[int]) -> None:
-        """A helper changes some of what it is given."""
-        self.template, self.operation = handed.template, handed.operation
-        for position in sorted(changed):
-            if 0 <= position < len(handed.arguments):
-                self.change(
-                    handed.arguments[position], f"hands to {handed.helper.__code__.co_qualname}(), which changes,"
-                )
-
-    # looks
-
-    def _attribute(self, operation: Operation) -> None:
-        """An attribute of something that is no module."""
-        self._attribute_of(self.facts.of(operation.operands[0]), str(operation.arg), operation)
-
-    def _attribute_of(self, owner: Fact, name: str, operation: Operation) -> None:
-        if name in SETTINGS_OF_METHODS and (owner.kind == OBJECT or self.uses.is_called(operation.result)):
-            self.report.settings |= {SETTINGS_OF_METHODS[name]}
-        if owner.kind != OBJECT:
-            if self.uses.is_self(owner):
-                self._own_attribute(name, operation)
-            elif (made := class_of(owner)) is not None:
-                self._judge_attribute(static_attribute(made, name), operation)
-            return
-        if isinstance(owner.root, types.ModuleType):
-            return
-        if not isinstance(owner.root, type) and name in mutators.mutators_of(type(owner.root)):
-            self.change(owner, f"uses {name}(), which changes")
-        self._judge_attribute(static_attribute(owner.root, name), operation)
-
-    def _own_attribute(self, name: str, operation: Operation) -> None:
-        """A method uses an attribute of its own object: inherited from a library, or itself."""
-        if name == self.function.__code__.co_name:
-            self.report.settings |= {"recursion"}
-        cls = self.uses.own_class()
-        if cls is not None:
-            self._judge_attribute(static_attribute(cls, name), operation)
-
-    def _judge_attribute(self, found: object, operation: Operation) -> None:
-        verdict = None if found is MISSING else tables.verdict(found)
-        if verdict is None or (
-            verdict.unless is not None and self.uses.only_called_well(operation.result, verdict.unless)
-        ):
-            return
-        self.refuse(verdict.kind, f"uses {verdict.reason}")
+@lru_cache(maxsize=4096)
+def _name_dates(strings: frozenset[str]) -> bool:
+    """Whether one of the texts names a type of dates of numpy."""
+    return any(each.startswith(_DATES_OF_NUMPY) for each in strings)
 
 
 # What is looked at in operations, where nothing is known of their result.
 _EXAMINERS: Final[dict[str, Callable[[_Examination, Operation], None]]] = {
-    "CALL": _Examination._call,
-    "CALL_EX": _Examination._call,
-    "LOAD_ATTR": _Examination._attribute,
+    "CALL": _Examination.call,
+    "CALL_EX": _Examination.call,
+    "LOAD_ATTR": _Examination.attribute,
     **dict.fromkeys(_CHANGES, _Examination._examine_change),
     "BINARY_OP": _Examination._examine_arithmetic,
     "MAKE_FUNCTION": _Examination._made_function,
@@ -490,8 +306,3 @@ _EXAMINERS: Final[dict[str, Callable[[_Examination, Operation], None]]] = {
     **dict.fromkeys(("STORE_CELL", "DELETE_CELL"), _Examination._store_cell),
     **dict.fromkeys(_FORMATS, _Examination._format),
 }
-
-
-def _can_change(fact: Fact) -> bool:
-    root = outside(fact)
-    return root.kind == PARAMETER or (root.kind in (OBJECT, PARTIAL) and type(root.root) not in ATOMS)

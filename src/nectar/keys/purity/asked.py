@@ -1,6 +1,6 @@
-"""What a call asks of the process by the texts it is given: an encoding, a way to handle errors, the time it is.
+"""What a call asks of the process by the texts it is given: an encoding, a way to handle errors, local time.
 
-In: a call as the analysis sees it. Out: what has to count beside the code, or whether the clock is read.
+In: a call as the analysis sees it. Out: what has to count beside the code.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ _CODING: Final = {id(each): each for each in (str, bytes, bytearray, codecs.enco
 # What is worth a closer look: names of methods, and callables by id.
 METHODS: Final = _CODING_METHODS | {"join", "strftime"}
 CALLABLES: Final = {**_CODING, **order.KEEPS_ORDER}
-_WORDS_FOR_NOW: Final = frozenset({"now", "today"})
 _SECONDS: Final = "%s"  # of strftime: seconds since 1970, by local time
 
 
@@ -36,11 +35,6 @@ def codec_asked_for(operation: Operation, callee: Fact, arguments: list[Fact]) -
     given.update(zip(("encoding", "errors"), positional[first:], strict=False))
     names = {name: fact.root for name, fact in given.items() if type(fact.root) is str}
     return TextCodec(names.get("encoding", ""), names.get("errors", "")) if names else None
-
-
-def asks_for_now(arguments: list[Fact]) -> bool:
-    """Whether a callable that takes words for the time is given the word for the time it is."""
-    return any(type(fact.root) is str and fact.root in _WORDS_FOR_NOW for fact in arguments)
 
 
 def asks_for_local_seconds(callee: Fact, arguments: list[Fact]) -> bool:

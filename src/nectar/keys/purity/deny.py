@@ -21,6 +21,7 @@ REASONS: Final[dict[str, str]] = {
     "input": "reads what somebody types",
     "introspection": "looks at the interpreter or at running code",
     "database": "talks to a database",
+    "names": "reads variables by names that stand in a text",
 }
 
 DENIED: Final[dict[str, dict[str, str]]] = {
@@ -52,6 +53,10 @@ DENIED: Final[dict[str, dict[str, str]]] = {
     "wave": {"file": "open"},
     "netrc": {"file": "netrc"},
     "tokenize": {"file": "open"},
+    "argparse": {
+        "environment": "ArgumentParser.parse_args ArgumentParser.parse_known_args "
+        "ArgumentParser.parse_intermixed_args ArgumentParser.parse_known_intermixed_args"
+    },
     "timeit": {"clock": "timeit repeat default_timer Timer"},
     "uuid": {"random": "uuid1 uuid4 uuid6 uuid7", "environment": "getnode"},
     "pathlib": {
@@ -179,7 +184,7 @@ DENIED: Final[dict[str, dict[str, str]]] = {
         "environment": "Timestamp.fromtimestamp",
         "global state": "set_option reset_option get_option describe_option set_eng_float_format",
         "random": "DataFrame.sample Series.sample",
-        "dynamic code": "eval DataFrame.eval DataFrame.query",
+        "names": "eval DataFrame.eval DataFrame.query",
     },
     "polars": {
         "file": "read_* scan_* DataFrame.write_* LazyFrame.sink_* DataFrame.deserialize LazyFrame.deserialize "
@@ -189,7 +194,12 @@ DENIED: Final[dict[str, dict[str, str]]] = {
         "global state": "set_random_seed Config enable_string_cache disable_string_cache StringCache",
         "random": "DataFrame.sample Series.sample Series.shuffle Expr.sample Expr.shuffle",
         "environment": "thread_pool_size show_versions",
+        "names": "sql SQLContext SQLContext.register_globals",
     },
+    "patsy": {"names": "dmatrix dmatrices incr_dbuilder incr_dbuilders"},
+    "formulaic": {"names": "model_matrix"},
+    "statsmodels.formula.api": {"names": "*"},
+    "statsmodels.base.model": {"names": "Model.from_formula"},
     "pyarrow": {
         "file": "memory_map create_memory_map OSFile MemoryMappedFile input_stream output_stream",
         "global state": "set_cpu_count set_io_thread_count set_memory_pool",
@@ -210,6 +220,9 @@ DENIED: Final[dict[str, dict[str, str]]] = {
         "Session.get Session.post Session.put Session.patch Session.delete Session.head Session.options"
     },
     "requests.adapters": {"network": "HTTPAdapter.send"},
+    "requests.utils": {"environment": "get_environ_proxies getproxies resolve_proxies should_bypass_proxies"},
+    "platformdirs": {"environment": "user_* site_* PlatformDirs AppDirs"},
+    "appdirs": {"environment": "user_* site_* AppDirs"},
     "httpx": {"network": "get post put patch delete head options request stream Client AsyncClient HTTPTransport"},
     "urllib3": {
         "network": "request PoolManager ProxyManager HTTPConnectionPool HTTPSConnectionPool connection_from_url "
@@ -352,10 +365,14 @@ OWNERS: Final[dict[str, dict[str, str]]] = {
 }
 
 
-# Callables that take the words "now" and "today" for the time it is.
+# Beginnings of the names of those that look up nothing but what their text names, at the place of the call.
+TAKE_NAMES: Final = ("pandas.DataFrame.", "patsy.", "formulaic.", "statsmodels.")
+
+# Callables that take the words "now" and "today" for the time it is, or complete a date by what day it is.
 WORDS_FOR_NOW: Final[dict[str, str]] = {
     "pandas": "Timestamp Period DatetimeIndex to_datetime date_range bdate_range period_range",
     "numpy": "datetime64",
+    "dateutil.parser": "parse",
 }
 
 
@@ -378,6 +395,10 @@ UNLESS: Final[dict[str, dict[str, Condition]]] = {
     "time": {"gmtime": _FIRST, "asctime": _FIRST, "strftime": Condition(1, None)},
     "datetime": {"datetime.fromtimestamp": Condition(1, "tz"), "datetime.astimezone": Condition(0, "tz")},
     "email.utils": {"formatdate": Condition(0, "timeval")},
+    "argparse": {
+        f"ArgumentParser.parse_{name}": Condition(0, "args")
+        for name in ("args", "known_args", "intermixed_args", "known_intermixed_args")
+    },
     "random": {"Random": Condition(0, "x")},
     "gzip": {"compress": Condition(None, "mtime"), "GzipFile": Condition(3, "fileobj")},
     "tarfile": {"open": Condition(2, "fileobj"), "TarFile.open": Condition(2, "fileobj")},
@@ -411,6 +432,7 @@ UNLESS: Final[dict[str, dict[str, Condition]]] = {
         "Series.sample": Condition(4, "random_state"),
     },
     "polars": {
+        "SQLContext": Condition(None, "register_globals", given=False),
         "DataFrame.write_csv": _NO_FILE,
         "DataFrame.write_json": _NO_FILE,
         "DataFrame.write_ndjson": _NO_FILE,

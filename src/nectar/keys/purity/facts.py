@@ -7,6 +7,7 @@ to come from outside counts as fresh.
 
 from __future__ import annotations
 
+import functools
 import pathlib
 import types
 from dataclasses import dataclass
@@ -44,6 +45,9 @@ _REACHES: Final = {"BINARY_SUBSCR", "GET_ITER", "FOR_ITER", "UNPACK_SEQUENCE", "
 _GATHERS: Final = {"BUILD_LIST", "BUILD_TUPLE", "BUILD_SET", "BUILD_MAP", "BUILD_CONST_KEY_MAP"}
 _PLAIN: Final = frozenset({int, float, complex, str, bytes, bool, type(None), types.BuiltinFunctionType})
 _READS_A_PART: Final = {"get", "values", "items", "keys", "setdefault", "pop", "__getitem__"}
+# Callables that give what lies in their first argument: its attributes, or its members one after the other.
+_PASSES_ON: Final = {id(each): each for each in (vars, iter, reversed, enumerate, zip)}
+_COPIES: Final = {id(each): each for each in (list, tuple, sorted, set, frozenset, dict)}
 _IN_PLACE: Final = 13  # BINARY_OP arguments from here on are +=, -= and so on
 _DIVIDES: Final = (11, 24)  # BINARY_OP arguments of / and /=
 # Attributes of paths, and methods, that lead to other paths.
@@ -109,7 +113,8 @@ class Facts:
                 return self._result(self.template.data[value])  # type: ignore[arg-type]
             return Fact(OBJECT, found.source if isinstance(found, GlobalsView) else found)
         if kind == PARAM:
-            return _FRESH if self.part.nested else _parameter(self.template.data[value])
+            number: int = self.template.data[value]  # type: ignore[assignment]
+            return self._given_by_outer(number) if self.part.nested else _parameter(number)
         if kind == CONST:
             return Fact(CONSTANT, self.template.code.co_consts[self.template.data[value]])  # type: ignore[call-overload]
         if kind == MERGE:
@@ -130,15 +135,17 @@ class Facts:
         if name == "LOAD_ATTR":
             return Fact(ATTRIBUTE, name=str(operation.arg), owner=self.of(operation.operands[0]))
         if name in _REACHES:
-            return _inside(self.of(operation.operands[0]))
+            return inside(self.of(self._before_copying(operation.operands[0])))
         if name == "CALL":
             callee = self.of(operation.operands[0])
             if callee.kind == ATTRIBUTE and callee.name in _READS_A_PART and callee.owner is not None:
-                return _inside(callee.owner)
+                return inside(callee.owner)
             if callee.root is getattr and len(operation.operands) > 2:
                 asked = self.of(operation.operands[2]).root
                 if type(asked) is str:
                     return Fact(ATTRIBUTE, name=asked, owner=self.of(operation.operands[1]))
+            if id(callee.root) in _PASSES_ON:
+                return inside(self._worst(list(operation.operands[1:])))
             found = self._derived(operation.operands[1:])
             if not isinstance(callee.root, type) and callee.name not in _PATH_METHODS:
                 return found
@@ -148,12 +155,60 @@ class Facts:
         if name in _GATHERS:
             return self._derived(operation.operands)
         if name == "BINARY_OP" and isinstance(operation.arg, int) and operation.arg >= _IN_PLACE:
-            return _inside(self.of(operation.operands[0]))
+            return inside(self.of(operation.operands[0]))
         if name == "LOAD_SLOT":
             return self._worst(self._stored_in(("slot", operation.arg)))
         if name in ("LOAD_CELL", "LOAD_FREE"):
             return self.in_cell(operation.operands[0])
         return _FRESH
+
+    def _before_copying(self, value: int) -> int:
+        """What a value is a copy of, with the same members: list(x), sorted(x) and the like."""
+        made = self.maker(value)
+        if made is None or made.name != "CALL" or len(made.operands) < 2 or value in self.part.known:
+            return value
+        return made.operands[1] if id(self.of(made.operands[0]).root) in _COPIES else value
+
+    def gathered(self, value: int) -> list[Fact]:
+        """The fact about a value, or, if it is a container that is made here, about what lies in it."""
+        made = self.maker(value)
+        if made is None or made.name not in _GATHERS:
+            return [self.of(value)]
+        return [fact for operand in made.operands for fact in self.gathered(operand)]
+
+    def _given_by_outer(self, number: int) -> Fact:
+        """What a function that is made and called in the same code, or handed to a library there, may be given."""
+        outer = self.outer
+        if outer is None:
+            return _FRESH
+        found = [outer._given_in(call, at, number) for call, at in outer.calls_with(self.template.code)]
+        return next((fact for fact in found if fact.kind != FRESH), _FRESH)
+
+    def calls_with(self, code: types.CodeType) -> list[tuple[Operation, int]]:
+        """The calls of a function made here of this code, and those it is handed to: where it stands among operands."""
+        found = []
+        for operation in (each for block in self.template.blocks for each in block.operations):
+            if operation.name == "CALL":
+                found += [(operation, at) for at, value in enumerate(operation.operands) if self._makes(value, code)]
+        return found
+
+    def _makes(self, value: int, code: types.CodeType) -> bool:
+        made = self.maker(value)
+        if made is None or made.name != "MAKE_FUNCTION":
+            return False
+        return self.template.code.co_consts[self.template.data[made.operands[0]]] is code  # type: ignore[call-overload]
+
+    def _given_in(self, call: Operation, at: int, number: int) -> Fact:
+        operands = call.operands
+        if at == 0:
+            return self.of(operands[number + 1]) if number + 1 < len(operands) - len(call.arg) else _FRESH  # type: ignore[arg-type]
+        callee = self.of(operands[0]).root
+        others = [operand for place, operand in enumerate(operands[1:], 1) if place != at]
+        if callee is functools.reduce and number == 0 and len(others) > 1:
+            return self.of(others[1])
+        if callee is map or callee is functools.reduce:
+            others = others[number : number + 1] if callee is map else others[:1]
+        return inside(self._worst(others))
 
     def _derived(self, values: tuple[int, ...]) -> Fact:
         """Something new, made with values of which one may hold something from outside."""
@@ -208,11 +263,11 @@ def _made_by_calling(callee: Fact) -> type | None:
     return None
 
 
-def _inside(fact: Fact) -> Fact:
+def inside(fact: Fact) -> Fact:
     """Something reached from a value."""
     if fact.kind == ATTRIBUTE:
         assert fact.owner is not None
-        return _inside(fact.owner)
+        return inside(fact.owner)
     if fact.kind == OBJECT:
         return Fact(PARTIAL, fact.root)
     return fact if fact.kind in (PARTIAL, PARAMETER, DERIVED) else _FRESH

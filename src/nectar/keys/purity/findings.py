@@ -45,14 +45,21 @@ class Findings:
         place = place_of(self.function, self.template.code, self.operation)
         self.report.refusals.append(Refusal(kind, reason, place, excuse))
 
-    def note_changed_defaults(self) -> None:
-        """A default that the function changes is state that outlives the call."""
+    def defaults(self) -> dict[int, object]:
+        """The defaults of the function's parameters, by position."""
         code, values = self.function.__code__, self.function.__defaults__ or ()
         by_keyword = self.function.__kwdefaults__ or {}
-        defaults = dict(zip(range(code.co_argcount - len(values), code.co_argcount), values, strict=True))
+        if not values and not by_keyword:
+            return {}
+        found = dict(zip(range(code.co_argcount - len(values), code.co_argcount), values, strict=True))
         for at, name in enumerate(code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]):
             if name in by_keyword:
-                defaults[code.co_argcount + at] = by_keyword[name]
+                found[code.co_argcount + at] = by_keyword[name]
+        return found
+
+    def note_changed_defaults(self) -> None:
+        """A default that the function changes is state that outlives the call."""
+        code, defaults = self.function.__code__, self.defaults()
         for position in sorted(self.report.changed & defaults.keys()):
             if type(defaults[position]) not in ATOMS and type(defaults[position]) is not tuple:
                 reason = f"changes the default of its parameter {code.co_varnames[position]}, which outlives the call"

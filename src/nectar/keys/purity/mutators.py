@@ -202,6 +202,14 @@ def mutators_of(kind: type) -> frozenset[str]:
 _by_type: dict[type, frozenset[str]] = {}
 
 
+def implicit_in(kind: type) -> frozenset[str]:
+    """Names of the methods that change an object of this type where code only looks: `words[k]`, `for x in it`."""
+    return mutators_of(kind) & _LOOKS
+
+
+_LOOKS: Final = frozenset({"__getitem__", "__missing__", "__next__"})
+
+
 def _library_mutators(base: type) -> frozenset[str]:
     for (module_name, name), methods in LIBRARY_MUTATORS.items():
         module = sys.modules.get(module_name)

@@ -84,10 +84,9 @@ def _way_into(facts: Facts) -> tuple[int, tuple[str, ...]] | None:
     outer, code = facts.outer, facts.template.code
     if outer is None or code.co_name not in _COMPREHENSIONS:
         return None
-    for block in outer.template.blocks:
-        for operation in block.operations:
-            if operation.name == "CALL" and len(operation.operands) == 2 and _makes(outer, operation.operands[0], code):
-                return _way_to(outer, operation.operands[1], frozenset())
+    for call, at in outer.calls_with(code):
+        if at == 0 and len(call.operands) == 2:
+            return _way_to(outer, call.operands[1], frozenset())
     return None
 
 
@@ -108,13 +107,6 @@ def _is_assigned(code: types.CodeType, name: str) -> bool:
     return any(
         each.argval == name and each.opname.startswith(("STORE_", "DELETE_")) for each in dis.get_instructions(code)
     ) or any(_is_assigned(inner, name) for inner in code.co_consts if isinstance(inner, types.CodeType))
-
-
-def _makes(facts: Facts, value: int, code: types.CodeType) -> bool:
-    made = facts.maker(value)
-    if made is None or made.name != "MAKE_FUNCTION":
-        return False
-    return facts.template.code.co_consts[facts.template.data[made.operands[0]]] is code  # type: ignore[call-overload]
 
 
 def _given(call: Operation, helper: types.FunctionType, parameter: str) -> int | None:

@@ -12,6 +12,14 @@ from nectar.keys.resolve import Resolution
 from nectar.model.refusal import Refusal
 
 
+class Ran(NamedTuple):
+    """Methods that code runs of a parameter without a call of their own. attribute: it reads one, of the one name."""
+
+    parameter: int
+    names: tuple[str, ...]
+    attribute: bool = False
+
+
 @dataclass(slots=True)
 class Report:
     """What was found out about a function."""
@@ -21,6 +29,8 @@ class Report:
     settled: list[object] = field(default_factory=list)  # impure objects whose use here has been judged
     exposed: dict[int, object] = field(default_factory=dict)
     changed: frozenset[int] = frozenset()  # parameters, by position
+    ran: set[Ran] = field(default_factory=set)
+    named: dict[str, object] = field(default_factory=dict)  # what texts name, by name
     settings: frozenset[str] = frozenset()  # of the process, that the code asks for by name
     codecs: dict[TextCodec, None] = field(default_factory=dict)
 

@@ -16,7 +16,18 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from nectar.keys.modules import Follower, is_arriving
 from nectar.keys.origin import is_installed
-from nectar.keys.purity.deny import DENIED, HOMES, NEARER, OWNERS, REASONS, REFUSED, UNLESS, WORDS_FOR_NOW, Condition
+from nectar.keys.purity.deny import (
+    DENIED,
+    HOMES,
+    NEARER,
+    OWNERS,
+    REASONS,
+    REFUSED,
+    TAKE_NAMES,
+    UNLESS,
+    WORDS_FOR_NOW,
+    Condition,
+)
 from nectar.keys.purity.mutators import (
     ARGUMENT_MUTATORS,
     INPLACE_KEYWORDS,
@@ -90,6 +101,11 @@ class Verdict:
     reason: str
     unless: Condition | None = None
     reader: Reader | None = None
+
+    @property
+    def takes_names(self) -> bool:
+        """Whether calls of it are judged by the names of variables in the texts that they are given."""
+        return self.kind == "names" and self.reason.startswith(TAKE_NAMES)
 
 
 def verdict(value: object) -> Verdict | None:

@@ -101,6 +101,10 @@ class Uses:
         """Whether a value is called somewhere."""
         return any(use.name in ("CALL", "CALL_EX") and at == 0 for use, at in self.of(value))
 
+    def is_only_called(self, value: int) -> bool:
+        """Whether a value is called, and nothing else is done with it."""
+        return all(use.name in ("CALL", "CALL_EX") and at == 0 for use, at in self.of(value))
+
     def only_tries(self, value: int) -> bool:
         """Whether the results of calling a value are never used: it is called to see whether it raises."""
         uses = self.of(value)

@@ -12,8 +12,10 @@ from typing import Any, Final
 from nectar.errors import UnencodableError
 from nectar.keys.ambient import SETTINGS_OF_METHODS
 from nectar.keys.expansion import Expander, Expansion, WalkContext, always, joined
+from nectar.keys.origin import origin_of_function
 from nectar.keys.purity.mutators import RECEIVER_IS_PATH, RECEIVER_READS_FILE
 from nectar.keys.purity.observers import ATTRIBUTE_FEATURES, REFUSE
+from nectar.model.origin import APPLICATION
 from nectar.model.refusal import Refusal
 
 COPIED: Final = frozenset(
@@ -63,6 +65,8 @@ def expand_lru_cache(value: functools._lru_cache_wrapper[Any], walk: WalkContext
         raise UnencodableError(
             "an lru_cache wrapper", walk.path(), "its __wrapped__ is not the function it calls: it was replaced"
         )
+    if type(wrapped) is not types.FunctionType or origin_of_function(wrapped) is APPLICATION:
+        walk.note_cache(value)  # caches of libraries hold what their functions give in any process
     names, own = attributes(value, COPIED | {"cache_parameters"})
     typed = value.cache_parameters()["typed"]
     payload = joined(repr(value.cache_info().maxsize), repr(bool(typed)), *names)

@@ -1,0 +1,90 @@
+"""Settings that libraries of third parties keep for the process, and that show in what they give.
+
+In: nothing. Out: for each library a function that gives its settings as plain data, to be called only where the library
+is loaded. Values are told by their texts: styles, palettes and options are texts, numbers and lists of them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import types
+from collections.abc import Callable
+from typing import Any, Final
+
+from nectar.keys.origin import origin_of_function
+from nectar.model.origin import APPLICATION
+
+_OF_THE_SCREEN: Final = frozenset({"backend", "backend_fallback", "interactive", "toolbar"})
+_YAML_TABLES: Final = ("yaml_constructors", "yaml_multi_constructors", "yaml_representers", "yaml_multi_representers")
+
+
+def _matplotlib() -> object:
+    """What differs from the style that matplotlib comes with. Asked of the dicts: theirs may start a backend."""
+    matplotlib: Any = sys.modules.get("matplotlib")
+    if matplotlib is None:
+        return []
+    usual = dict(dict.items(matplotlib.rcParamsDefault))
+    now = sorted((name, repr(value)) for name, value in dict.items(matplotlib.rcParams) if name not in _OF_THE_SCREEN)
+    return [(name, value) for name, value in now if value != repr(usual.get(name))]
+
+
+def _sklearn() -> object:
+    return sorted((name, repr(value)) for name, value in sys.modules["sklearn"].get_config().items())
+
+
+def _xarray() -> object:
+    options = vars(sys.modules["xarray.core.options"])["OPTIONS"]
+    return sorted((name, repr(value)) for name, value in options.items())
+
+
+def _yaml() -> object:
+    """Functions of the application that read and write kinds of nodes, and by what texts of plain nodes are told."""
+    found: list[object] = []
+    for name, cls in sorted(vars(sys.modules["yaml"]).items()):
+        if not isinstance(cls, type) or not name.endswith(("Loader", "Dumper")):
+            continue
+        for table in _YAML_TABLES:
+            entries = getattr(cls, table, {}).items()
+            found += [(name, table, str(kind), made) for kind, made in entries if _is_of_application(made)]
+        resolvers = getattr(cls, "yaml_implicit_resolvers", {})
+        found += [
+            (name, str(first), str(tag), pattern.pattern) for first in resolvers for tag, pattern in resolvers[first]
+        ]
+    return found
+
+
+def _is_of_application(made: object) -> bool:
+    return type(made) is types.FunctionType and origin_of_function(made) is APPLICATION
+
+
+def _variables(*names: str) -> Callable[[], object]:
+    return lambda: [(name, os.environ.get(name)) for name in names]
+
+
+def _plotly() -> object:
+    io: Any = sys.modules.get("plotly.io")
+    return [] if io is None else [repr(io.templates.default), repr(io.renderers.default)]
+
+
+def _mpmath() -> object:
+    mpmath: Any = sys.modules["mpmath"]
+    return [mpmath.mp.prec, mpmath.iv.prec, repr(mpmath.mp.pretty)]
+
+
+def _torch() -> object:
+    torch: Any = sys.modules["torch"]
+    return [str(torch.get_default_dtype()), torch.are_deterministic_algorithms_enabled()]
+
+
+PREFERENCES: Final[dict[str, Callable[[], object]]] = {
+    "matplotlib": _matplotlib,
+    "seaborn": _matplotlib,  # keeps its own there
+    "sklearn": _sklearn,
+    "xarray": _xarray,
+    "yaml": _yaml,
+    "plotly": _plotly,
+    "mpmath": _mpmath,
+    "torch": _torch,
+    "babel": _variables("LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_TIME", "LC_NUMERIC", "LANG"),
+}

@@ -1,0 +1,87 @@
+"""Texts that libraries take for a moment which only the clock can tell, however they come there."""
+
+import pytest
+
+from nectar.keys.call import call_of
+from nectar.keys.moments import text_for_now
+from nectar.keys.outcome import outcome_of
+
+np = pytest.importorskip("numpy")
+pd = pytest.importorskip("pandas")
+END = {"end": "now"}
+MANY = ["2020-01-01"] * 20 + ["today"]
+FINE = ["2020-01-01", "2021-05-06 10:00"]
+
+
+def is_refused(function, **arguments):
+    return {refusal.kind for refusal in call_of(function, arguments).refusals} == {"clock"}
+
+
+def with_default(n, end="now"):
+    return pd.Timestamp(end)
+
+
+def with_keyword_default(n, *, end="Today"):
+    return np.datetime64(end)
+
+
+CAPTURED = {
+    "constant": lambda n: pd.Timestamp("now"),
+    "variable": lambda n: [pd.Timestamp(word) for word in ("today", "2020-01-01")],
+    "list": lambda n: pd.to_datetime(["now", "2020-01-01"]),
+    "dict of the module": lambda n: pd.Timestamp(END["end"]),
+    "long list of the module": lambda n: pd.to_datetime(MANY),
+    "default": with_default,
+    "default of a keyword": with_keyword_default,
+    "handed on": lambda n: list(map(pd.Timestamp, MANY)),
+    "by type": lambda n: np.array(["now"], dtype="datetime64[s]"),
+    "time of day": lambda n: pd.Timestamp("10:30"),
+    "day without a year": lambda n: pd.to_datetime("Jan 5"),
+}
+
+
+@pytest.mark.parametrize("function", CAPTURED.values(), ids=CAPTURED)
+def test_the_clock_is_read(function):
+    assert is_refused(function, n=1)
+
+
+ARGUMENTS = {
+    "Timestamp": lambda when: pd.Timestamp(when),
+    "to_datetime": lambda when: pd.to_datetime(when),
+    "date_range": lambda when: pd.date_range(end=when, periods=2),
+    "datetime64": lambda when: np.datetime64(when),
+    "a helper": lambda when: helper(when),
+}
+
+
+def helper(when):
+    return pd.Period(when, "D")
+
+
+@pytest.mark.parametrize("when", ["now", "today", ["now"], {"a": ["NOW"]}, ("x", ("today",)), "12:30", "5 March"])
+@pytest.mark.parametrize("function", ARGUMENTS.values(), ids=ARGUMENTS)
+def test_the_clock_is_read_if_the_argument_says_so(function, when):
+    assert is_refused(function, when=when)
+
+
+@pytest.mark.parametrize("when", ["2020-01-01", FINE, {"a": ["nowhere"]}, 5, "10:30 2020-01-01"])
+@pytest.mark.parametrize("function", ARGUMENTS.values(), ids=ARGUMENTS)
+def test_and_is_not_if_it_does_not(function, when):
+    assert call_of(function, {"when": when}).refusals == ()
+
+
+def test_words_are_words_where_nothing_takes_them_for_moments():
+    assert outcome_of(lambda n: {"now": 1, "today": n}).refusals == ()
+    assert call_of(lambda word: word.upper(), {"word": "now"}).refusals == ()
+
+
+@pytest.mark.parametrize(
+    "text", ["now", " NOW ", "Today", "9:05", "09:05:01.5", "9:05 pm", "Mar 5", "December", "5. may"]
+)
+def test_texts_for_now(text):
+    assert text_for_now([1, "x", (2, frozenset({text}))]) == text
+
+
+@pytest.mark.parametrize("text", ["", "nowadays", "2020-01-01", "row 5", "10:3", "May 2020", "1", "5 cm"])
+def test_other_texts(text):
+    assert text_for_now([text]) is None

@@ -1,0 +1,103 @@
+"""Settings that libraries keep for the process: what shows in results is part of the fingerprint, or is refused."""
+
+import argparse
+import contextlib
+import datetime as dt
+import time
+
+import pytest
+
+import nectar
+from nectar.errors import UncacheableError
+
+
+@contextlib.contextmanager
+def item(holder, name, value):
+    before = holder[name]
+    holder[name] = value
+    try:
+        yield
+    finally:
+        holder[name] = before
+
+
+def changes(function, set_it):
+    before = nectar.fingerprint(function)
+    with set_it():
+        within = nectar.fingerprint(function)
+    return within != before and nectar.fingerprint(function) == before
+
+
+def test_style_of_matplotlib():
+    figure = pytest.importorskip("matplotlib.figure")
+    matplotlib = pytest.importorskip("matplotlib")
+    assert changes(
+        lambda x: figure.Figure().subplots().plot(x), lambda: item(matplotlib.rcParams, "axes.facecolor", "r")
+    )
+
+
+def test_palette_of_seaborn():
+    seaborn = pytest.importorskip("seaborn")
+    assert changes(lambda x: seaborn.color_palette(), lambda: seaborn.color_palette("pastel"))
+
+
+def test_configuration_of_sklearn():
+    sklearn = pytest.importorskip("sklearn")
+    scaler = pytest.importorskip("sklearn.preprocessing").StandardScaler
+    assert changes(lambda d: scaler().fit_transform(d), lambda: sklearn.config_context(transform_output="pandas"))
+
+
+def test_options_of_xarray():
+    xarray = pytest.importorskip("xarray")
+    assert changes(lambda d: xarray.Dataset(d).mean(), lambda: xarray.set_options(keep_attrs=True))
+
+
+def test_constructors_and_representers_of_yaml():
+    yaml = pytest.importorskip("yaml")
+    read, written = (lambda text: yaml.safe_load(text)), (lambda value: yaml.safe_dump(value))
+    before = nectar.fingerprint(read), nectar.fingerprint(written)
+    yaml.SafeLoader.add_constructor("!nt_x", lambda loader, node: 1)
+    yaml.SafeDumper.add_representer(dt.timedelta, lambda dumper, value: dumper.represent_str("x"))
+    try:
+        assert nectar.fingerprint(read) != before[0]
+        assert nectar.fingerprint(written) != before[1]
+    finally:
+        del yaml.SafeLoader.yaml_constructors["!nt_x"]
+        del yaml.SafeDumper.yaml_representers[dt.timedelta]
+    assert (nectar.fingerprint(read), nectar.fingerprint(written)) == before
+
+
+def test_arguments_of_the_program():
+    with pytest.raises(UncacheableError, match="parse_args"):
+        nectar.fingerprint(lambda x: argparse.ArgumentParser().parse_args())
+    nectar.fingerprint(lambda x: argparse.ArgumentParser().parse_args(x))
+    nectar.fingerprint(lambda x: argparse.ArgumentParser().parse_known_args(args=x))
+
+
+def test_proxies_and_folders_of_the_machine():
+    utils = pytest.importorskip("requests").utils
+    platformdirs = pytest.importorskip("platformdirs")
+    for function in (lambda u: utils.get_environ_proxies(u), lambda u: platformdirs.user_cache_dir(u)):
+        with pytest.raises(UncacheableError, match="depends on the machine"):
+            nectar.fingerprint(function)
+
+
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="the zone cannot be set")
+def test_zone_of_the_machine(monkeypatch):
+    tz = pytest.importorskip("dateutil.tz")
+
+    def with_dateutil(n):
+        return dt.datetime(2020, 1, n, tzinfo=tz.tzlocal())
+
+    def with_pandas(stamp):
+        return stamp.tz_localize("tzlocal()")
+
+    found = []
+    for zone in ("UTC", "Asia/Tokyo"):
+        monkeypatch.setenv("TZ", zone)
+        time.tzset()
+        found.append((nectar.fingerprint(with_dateutil), nectar.fingerprint(with_pandas)))
+    monkeypatch.undo()
+    time.tzset()
+    assert found[0][0] != found[1][0]
+    assert found[0][1] != found[1][1]
