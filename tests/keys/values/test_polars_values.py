@@ -258,3 +258,27 @@ def test_memory_shared_with_numpy_is_watched() -> None:
         assert still(walk)
         numbers[2] += 1
         assert still(walk) == (digest(value) == before)
+
+
+@pytest.mark.parametrize("function", [lambda value: 1, lambda value: value + 1])
+def test_the_type_that_was_given_is_resolved_by_use_and_stays_what_it_was(function: Callable[[Any], Any]) -> None:
+    expression = pl.col("a").map_elements(function, return_dtype=pl.Int64)
+    before = digest(expression)
+    pl.DataFrame({"a": [1, 2]}).select(expression)
+    assert digest(expression) == before
+
+
+def test_the_type_of_the_first_use_counts_where_none_was_given() -> None:
+    """Polars refuses other types from then on: the expression gives something else than one that was not used."""
+    numbers, texts = (pl.col("a").map_batches(_as_it_is) for _ in range(2))
+    unused = digest(numbers)
+    assert digest(texts) == unused
+    pl.DataFrame({"a": [1]}).select(numbers)
+    pl.DataFrame({"a": ["x"]}).select(texts)
+    with pytest.raises(pl.exceptions.SchemaError):
+        pl.DataFrame({"a": ["x"]}).select(numbers)
+    assert len({unused, digest(numbers), digest(texts)}) == 3
+
+
+def _as_it_is(values: pl.Series) -> pl.Series:
+    return values

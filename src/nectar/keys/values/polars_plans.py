@@ -20,6 +20,7 @@ import types
 from collections.abc import Callable
 from typing import Any, Final
 
+import msgspec
 import polars as pl
 from polars.functions import lazy as polars_lazy
 
@@ -395,7 +396,23 @@ def said_and_pickle(value: Any, what: str) -> tuple[bytes, bytes]:
     pickled = bytes(value[end + _PICKLED_BY :])
     if pickled[:1] != b"\x80":
         raise UnencodableError(what, HERE, "its Python function is stored in an unknown way")
-    return bytes(value[begin:end]), pickled
+    return _without_resolved_type(bytes(value[begin:end])), pickled
+
+
+def _without_resolved_type(said: bytes) -> bytes:
+    """What Polars says of a function, without the type that it resolved when the expression was first used.
+
+    It stays where no type was given: then it decides which types the function may return from now on. The name beside
+    it is not used by Polars.
+    """
+    if not said:
+        return said
+    saying: Any = msgspec.msgpack.decode(said)
+    match saying:
+        case [given, {"name": _, "dtype": resolved, **more}, *rest] if not more:
+            is_given = given == {"Literal": resolved}
+            return msgspec.msgpack.encode([given, None if is_given else {"dtype": resolved}, *rest])
+    return said
 
 
 def add_callable(parts: Parts, function: Any, above: set[int]) -> None:
