@@ -128,7 +128,7 @@ def _ours(frame: pl.LazyFrame, found: Times) -> None:
 
 # In words, and the functions that do it. A function within another is not counted twice.
 STAGES: tuple[tuple[str, str, str], ...] = (
-    ("look for frames in memory", "nectar.dialects.polars.query", "in_memory"),
+    ("look at frames in memory and found files", "nectar.dialects.polars.query", "leaves_of"),
     ("write down and read the plan", "nectar.dialects.polars.plan", "Plan.of"),
     ("resolve the files of scans", "nectar.dialects.polars.keying", "sources_of"),
     ("identify files", "nectar.store.inputs.identify", "Inputs.identify"),

@@ -1,5 +1,6 @@
 """Python functions in Polars queries do their work in threads of Polars, and are seen there."""
 
+import itertools
 import random
 import sys
 import threading
@@ -11,6 +12,7 @@ import pytest
 import nectar
 from nectar import session
 from nectar.errors import NectarWarning
+from nectar.observation.watch import Watch
 
 pl = pytest.importorskip("polars")
 
@@ -27,6 +29,10 @@ def elements(tmp_path):
     path = tmp_path / "a.xml"
     path.write_text("<a/>")
     return str(path)
+
+
+def repr_of_type(value):
+    return type(value).__name__
 
 
 def settled():
@@ -188,3 +194,24 @@ def test_a_memoised_function_is_answerable_for_its_queries(source, elements, ena
         memo("x", elements)
     settled()
     assert not memo.check_call_in_cache("x", elements)
+
+
+@pytest.mark.parametrize("captured", [itertools.count(100), iter([1, 2, 3]), (each for each in "ab")], ids=repr_of_type)
+def test_a_function_that_has_no_fingerprint_runs_as_in_plain_polars(captured, source, enabled):
+    kept = [captured]
+    query = with_function(source, lambda value: value + len(kept))
+    assert query.collect()["b"].to_list() == [2, 3, 4]
+    assert outcomes() == ["uncacheable"]
+
+
+@pytest.mark.parametrize("broken", ["Watch.begin", "Watch.end", "Watch.observations", "Watch.__init__"])
+def test_a_query_that_cannot_be_watched_runs_and_is_not_kept(broken, source, enabled, monkeypatch):
+    def fails(*arguments, **options):
+        raise RuntimeError("out of order")
+
+    monkeypatch.setattr(Watch, broken.removeprefix("Watch."), fails)
+    query = with_function(source, lambda value: value + 1)
+    for _ in range(2):
+        assert query.collect()["b"].to_list() == [2, 3, 4]
+        settled()
+        assert outcomes() == ["computed"]

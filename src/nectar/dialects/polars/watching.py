@@ -10,13 +10,14 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from types import FunctionType
 from typing import Any, Final, TypeVar
 
 from nectar.dialects.observed import told
 from nectar.dialects.polars.pickling import functions_in
 from nectar.dialects.polars.query import Query, Run
-from nectar.errors import NectarWarning
+from nectar.errors import NectarError, NectarWarning
 from nectar.keys import declared
 from nectar.observation.effects import Allowed, Observation
 from nectar.observation.texts import texts_of
@@ -38,25 +39,58 @@ def watching(queries: Sequence[Query], run: Callable[[], _T]) -> _T:
     live = [query for query in queries if query.keyed.live]
     if not live:
         return run()
-    files = [path for query in live for _, source, _ in query.keyed.sources for path in source.files]
-    functions = [function for query in live for function in _functions_of(query)]
-    watch = Watch(Allowed(frozenset(files)), texts_of(functions), vouched=any(map(declared.is_pure, functions)))
-    with watch:
+    watch = _begun(live)
+    try:
         found = run()
-    observations = watch.observations()
-    if observations:
-        for query in live:
-            _note(query, observations, alone=len(live) == 1)
+    except BaseException as error:
+        _end(watch, live, error)
+        raise
+    _end(watch, live)
     return found
 
 
+def _begun(queries: Sequence[Query]) -> Watch | None:
+    """What watches queries from now on; None if that cannot be had, and then they are not kept."""
+    try:
+        files = [path for query in queries for _, source, _ in query.keyed.sources for path in source.files]
+        functions = [function for query in queries for function in _functions_of(query)]
+        watch = Watch(Allowed(frozenset(files)), texts_of(functions), vouched=any(map(declared.is_pure, functions)))
+        watch.begin()
+        return watch
+    except Exception:  # a mistake in Nectar must not stop the program
+        _cannot_watch(queries)
+        return None
+
+
+def _end(watch: Watch | None, queries: Sequence[Query], error: BaseException | None = None) -> None:
+    """The queries know what was seen, if they gave anything that could be kept."""
+    if watch is None:
+        return
+    try:
+        watch.end(error)
+        observations = watch.observations() if error is None else []
+        for query in queries if observations else ():
+            _note(query, observations, alone=len(queries) == 1)
+    except Exception:  # a mistake in Nectar must not stop the program
+        _cannot_watch(queries)
+
+
+def _cannot_watch(queries: Sequence[Query]) -> None:
+    _log.exception("what the Python functions of a query do could not be seen")
+    for query in queries:
+        query.observed = "what its Python functions do could not be seen"
+
+
 def _functions_of(query: Query) -> list[FunctionType]:
-    """The functions of the application that a query reaches."""
+    """The functions of the application that a query reaches; none of steps that are refused, which nobody keeps."""
     from nectar.keys.outcome import outcome_of  # takes long to load, and most plans hold no function
 
     plan = query.keyed.plan
-    outcomes = [outcome_of(each, memory=each.outcomes) for each in functions_in(plan, range(len(plan.steps)))]
-    reached = [each.function for outcome in outcomes for each in list(outcome.walk.examined.values())]
+    reached: list[object] = []
+    for callback in functions_in(plan, range(len(plan.steps))):
+        with suppress(NectarError):
+            outcome = outcome_of(callback, memory=callback.outcomes)
+            reached += [each.function for each in list(outcome.walk.examined.values())]
     return [each for each in reached if type(each) is FunctionType]
 
 
