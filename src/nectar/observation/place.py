@@ -13,7 +13,8 @@ from typing import Final, NamedTuple
 
 from nectar.observation.installed import is_installed
 
-_IMPORTING: Final = "importlib._bootstrap"
+# Reading modules, and what is installed (libraries ask for versions; functions of the program that do are refused).
+_IMPORTING: Final = ("importlib._bootstrap", "importlib.metadata")
 # Functions of the standard library below which nothing counts: what they read or write is no part of any result.
 _ASIDE: Final = {
     ("logging", "callHandlers"), ("linecache", "updatecache"), ("linecache", "checkcache"),
@@ -44,7 +45,7 @@ def place_of_event(depth: int, vouched: AbstractSet[CodeType]) -> Place | None:
         if vouched and code in vouched:
             return None
         if not text:
-            if module == _IMPORTING or module.startswith("nectar.") or (module, code.co_name) in _ASIDE:
+            if module.startswith((*_IMPORTING, "nectar.")) or (module, code.co_name) in _ASIDE:
                 return None
             finalizing = finalizing or code.co_name in _FINALIZING
             if _is_of_program(code, module):

@@ -23,7 +23,7 @@ from nectar.keys.purity.calls import TEXTS, Calls
 from nectar.keys.purity.clocks import only_in_messages
 from nectar.keys.purity.facts import CONSTANT, Fact, Facts
 from nectar.keys.purity.implicit import RUNS, Handed
-from nectar.keys.purity.reading import excuse_for_helper, excuse_for_reader
+from nectar.keys.purity.reading import excuse_for_helper, excuse_for_reader, reads_memory
 from nectar.keys.purity.report import Examined, Known, Report, place_of
 from nectar.keys.purity.uses import Uses
 from nectar.keys.resolve import resolve_function
@@ -271,6 +271,8 @@ class _Examination(Calls):
         ):
             return
         if found.kind == "clock" and only_in_messages(self.uses, at):
+            return
+        if found.reader is not None and reads_memory(self.uses, at, found.reader.mode_at):
             return
         if not self.is_fine(found, at):
             excuse = None

@@ -400,8 +400,7 @@ UNLESS: Final[dict[str, dict[str, Condition]]] = {
         for name in ("args", "known_args", "intermixed_args", "known_intermixed_args")
     },
     "random": {"Random": Condition(0, "x")},
-    "gzip": {"compress": Condition(None, "mtime"), "GzipFile": Condition(3, "fileobj")},
-    "tarfile": {"open": Condition(2, "fileobj"), "TarFile.open": Condition(2, "fileobj")},
+    "gzip": {"compress": Condition(None, "mtime")},
     "numpy.random": {
         "default_rng": _SEED,
         "RandomState": _SEED,

@@ -8,6 +8,7 @@ Law: an excuse is about what is certainly read. A value that may come from two p
 from __future__ import annotations
 
 import dis
+import io
 import types
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 _COMPREHENSIONS: Final = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 _ITEMS: Final = ("FOR_ITER", "BINARY_SUBSCR", "UNPACK_SEQUENCE")
 _LONGEST: Final = 8  # steps
+_IN_MEMORY: Final = (io.BytesIO, io.StringIO)
 
 
 def excuse_for_reader(function: types.FunctionType, uses: Uses, reader: int, mode_at: int | None) -> Excuse | None:
@@ -33,6 +35,21 @@ def excuse_for_reader(function: types.FunctionType, uses: Uses, reader: int, mod
         source = _source(use)
         found.add(None if source is None else excuse_for(function, uses.facts, source))
     return found.pop() if len(found) == 1 else None
+
+
+def reads_memory(uses: Uses, reader: int, mode_at: int | None) -> bool:
+    """Whether a reader is only called, each time to read what the function itself has put into memory."""
+    called = [use for use, at in uses.of(reader) if use.name == "CALL" and at == 0]
+    return (
+        len(called) == len(uses.of(reader)) > 0
+        and all(_only_reads(uses.facts, use, mode_at) for use in called)
+        and all(_is_made_in_memory(uses.facts, _source(use)) for use in called)
+    )
+
+
+def _is_made_in_memory(facts: Facts, value: int | None) -> bool:
+    made = None if value is None else facts.maker(value)
+    return made is not None and made.name == "CALL" and facts.part.known.get(made.operands[0]) in _IN_MEMORY
 
 
 def excuse_for_helper(
