@@ -1,10 +1,14 @@
 """Texts that libraries take for a moment which only the clock can tell, however they come there."""
 
+import sys
+
 import pytest
 
 from nectar.keys.call import call_of
 from nectar.keys.moments import text_for_now
 from nectar.keys.outcome import outcome_of
+from nectar.keys.purity import tables
+from nectar.keys.purity.deny import WORDS_FOR_NOW
 
 np = pytest.importorskip("numpy")
 pd = pytest.importorskip("pandas")
@@ -85,3 +89,13 @@ def test_texts_for_now(text):
 @pytest.mark.parametrize("text", ["", "nowadays", "2020-01-01", "row 5", "10:3", "May 2020", "1", "5 cm"])
 def test_other_texts(text):
     assert text_for_now([text]) is None
+
+
+def test_every_module_whose_functions_take_words_for_now_is_taken_in():
+    for name, functions in WORDS_FOR_NOW.items():
+        module = pytest.importorskip(name) if name in {"dateutil.parser"} else sys.modules.get(name)
+        if module is None:
+            continue
+        tables.refresh()
+        for each in functions.split():
+            assert id(getattr(module, each)) in tables.takes_words_for_now, (name, each)

@@ -4,7 +4,10 @@ import threading
 import warnings
 import xml.etree.ElementTree
 
+import more_itertools
+import pathspec.util
 import pytest
+import toolz
 
 import nectar
 from nectar import session
@@ -133,3 +136,40 @@ def test_what_others_may_have_done_is_not_remembered(path, enabled):
     assert "may have been its doing" in nectar.last_run().parts[0].keeping
     memo(1)
     assert kept(memo, 1)
+
+
+def slowly(value):
+    return value
+
+
+def test_what_a_library_does_for_the_memo_itself_is_seen(tmp_path, enabled):
+    """No frame of the program is on the stack: what was memoised is a function of a library."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "a").touch()
+    count = nectar.memo(toolz.compose(slowly, len, list, pathspec.util.iter_tree_files))
+    assert count(str(folder)) == 1
+    assert not kept(count, str(folder))
+    (folder / "b").touch()
+    assert count(str(folder)) == 2
+
+
+def test_what_a_function_does_whose_text_is_in_no_file_is_seen(path, enabled):
+    space = {"__name__": "made", "root_of": root_of.__globals__["xml"].etree.ElementTree.ElementTree}
+    exec("def f(path): return root_of(file=path).getroot().tag", space)
+    memo = nectar.memo(space["f"])
+    assert memo(path) == "a"
+    assert not kept(memo, path)
+
+
+def test_a_function_that_somebody_vouches_for_vouches_for_no_other(enabled):
+    @nectar.pure
+    def vouched(number):
+        return number
+
+    def shuffled(number):
+        return vouched(number), more_itertools.random_permutation(range(100))
+
+    memo = nectar.memo(shuffled)
+    memo(1)
+    assert not kept(memo, 1)

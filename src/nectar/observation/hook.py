@@ -45,11 +45,12 @@ class Event(NamedTuple):
 class Watched:
     """A computation under way, as the hook sees it. cooperative: other tasks may run in its thread meanwhile."""
 
-    __slots__ = ("alone", "cooperative", "done", "events", "excused", "others", "outer", "thread", "threads")
+    __slots__ = ("alone", "cooperative", "depth", "done", "events", "excused", "others", "outer", "thread", "threads")
 
     def __init__(self, cooperative: bool) -> None:
         self.cooperative = cooperative
         self.alone = True  # nothing else was watched at the same time
+        self.depth = 1  # computations within each other, this one the innermost
         self.done = False
         self.events: list[Event] = []
         self.excused: set[str] = set()  # paths that were used for it, which is none of its business
@@ -75,9 +76,10 @@ def begin(watched: Watched) -> None:
     outer = _current.get()
     watched.outer = None if outer is None or outer.done else outer
     watched.thread = get_ident()
-    others = [each for each in _under_way if not _holds(each, watched)]
-    for other in others:
-        other.alone = watched.alone = False
+    watched.depth = 1 if watched.outer is None else watched.outer.depth + 1
+    if len(_under_way) >= watched.depth:  # there are others than those it is part of
+        for other in [each for each in _under_way if not _holds(each, watched)]:
+            other.alone = watched.alone = False
     _under_way.append(watched)
     _current.set(watched)
 

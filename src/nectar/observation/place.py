@@ -20,6 +20,10 @@ _ASIDE: Final = {
     ("logging", "callHandlers"), ("linecache", "updatecache"), ("linecache", "checkcache"),
     ("shutil", "_rmtree_safe_fd"), ("shutil", "_rmtree_safe_fd_step"), ("shutil", "_rmtree_unsafe"),
 }  # fmt: skip
+# Where Nectar calls functions of the program: what is called from there, a library maybe, is the doing of the program.
+_CALLERS: Final = frozenset(
+    {"nectar.dialects.python.memo", "nectar.dialects.polars.engine", "nectar.dialects.polars.watching"}
+)
 _FINALIZING: Final = ("__del__", "_cleanup")
 
 
@@ -45,6 +49,8 @@ def place_of_event(depth: int, vouched: AbstractSet[CodeType]) -> Place | None:
         if vouched and code in vouched:
             return None
         if not text:
+            if module in _CALLERS:
+                break
             if module.startswith((*_IMPORTING, "nectar.")) or (module, code.co_name) in _ASIDE:
                 return None
             finalizing = finalizing or code.co_name in _FINALIZING

@@ -24,7 +24,8 @@ class Watch(hook.Watched):
     """A computation that is watched while a block runs; afterwards `observations()` tells what was seen.
 
     texts: what may name files, which code that is not Python's could open. cooperative: it is a coroutine. vouched: it
-    holds functions that somebody has declared to be pure, so that what it changed in the process may be their doing.
+    holds functions that somebody has declared to be pure, so that what it changed may be their doing, and is
+    not remembered.
     """
 
     __slots__ = ("_allowed", "_before", "_modules", "_moment", "_named", "_seen", "_vouched")
@@ -39,7 +40,7 @@ class Watch(hook.Watched):
     ) -> None:
         super().__init__(cooperative)
         self._allowed, self._vouched = allowed, vouched
-        held = [] if vouched else list(texts)
+        held = list(texts)
         self._named = NamedFiles(held)
         self._moment = moment_in(held)
         self._seen: list[Observation] = []
@@ -55,7 +56,7 @@ class Watch(hook.Watched):
         """The computation is about to run, in this thread."""
         self._named.begin(self._allowed)
         self._modules = len(sys.modules)
-        self._before: State = [] if self._vouched else state_now()
+        self._before: State = state_now()
         hook.begin(self)
 
     def end(self, error: BaseException | None = None) -> None:
@@ -66,15 +67,17 @@ class Watch(hook.Watched):
         known = self.excused.union(*((event.subject, event.target) for event in self.events))
         opened = self._named.end(known, self.others)
         if error is None:  # otherwise nothing is kept
-            certain = self.alone and not self.cooperative
+            certain = self.alone and not self.cooperative and not self._vouched
             imported = len(sys.modules) != self._modules
-            self._seen = [Observation(text, certain) for text in differences(self._before, imported)] + opened
+            self._seen = [Observation(text, certain) for text in differences(self._before, imported)]
+            self._seen += [each._replace(certain=each.certain and not self._vouched) for each in opened]
 
     def observations(self) -> list[Observation]:
         """What the computation did that its key does not show, each once; to be asked right after the block."""
         found = [*observations_of(self.events, self._allowed), *self._seen]
         if self._moment:
-            found.append(Observation(f"holds a query that asks for {self._moment}, which is another each time"))
+            text = f"holds a query that asks for {self._moment}, which is another each time"
+            found.append(Observation(text, not self._vouched))
         left = [thread.name for thread in self.threads if thread.is_alive()]
         if left:
             found.append(Observation(f"leaves a thread running: {left[0]}", certain=False))

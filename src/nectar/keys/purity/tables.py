@@ -234,7 +234,7 @@ def _take_in_new() -> bool:
 
 
 _modules: Final = Follower(_take_in_new)
-_OF_INTEREST: Final = tuple(dict.fromkeys((*REFUSED, *DENIED, *OWNERS)))
+_OF_INTEREST: Final = tuple(dict.fromkeys((*REFUSED, *DENIED, *OWNERS, *WORDS_FOR_NOW)))
 
 
 def _take_in(name: str, module: ModuleType) -> None:
