@@ -74,7 +74,7 @@ def _pickled(function: object, most: float) -> bytes:
     except TooLarge:
         raise
     except Exception:  # of a function without a name, and of objects that know nothing of modules
-        by_name = b""
+        pass
     try:
         from cloudpickle import Pickler  # type: ignore[import-untyped, unused-ignore]
     except ImportError:
