@@ -86,7 +86,7 @@ def test_texts_for_now(text):
     assert text_for_now([1, "x", (2, frozenset({text}))]) == text
 
 
-@pytest.mark.parametrize("text", ["", "nowadays", "2020-01-01", "row 5", "10:3", "May 2020", "1", "5 cm"])
+@pytest.mark.parametrize("text", ["", "nowadays", "2020-01-01", "row 5", "10:3", "May 2020", "123", "5 cm"])
 def test_other_texts(text):
     assert text_for_now([text]) is None
 
@@ -99,3 +99,74 @@ def test_every_module_whose_functions_take_words_for_now_is_taken_in():
         tables.refresh()
         for each in functions.split():
             assert id(getattr(module, each)) in tables.takes_words_for_now, (name, each)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "now",
+        "Today",
+        " now ",
+        "10:30",
+        "10:30 UTC",
+        "10:30:05.5 pm",
+        "5 pm",
+        "5pm",
+        "monday",
+        "Mon",
+        "tuesday 10:30",
+        "Jan 5",
+        "5 January",
+        "5. Jan",
+        "jan",
+        "12",
+        "10h30",
+        "10h",
+        "at 10:30",
+        "3rd of March",
+        "10:30 +02:00",
+        "10:30Z",
+        "Friday, 5 May",
+        "Sept 3",
+        "10:30 CEST",
+        "yesterday",
+    ],
+)
+def test_texts_that_mean_something_else_tomorrow(text):
+    assert text_for_now([text]) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2020-01-01",
+        "2021-05-06 10:00",
+        "marketing",
+        "decimal",
+        "UTC",
+        "ABC",
+        "col1",
+        "10 items",
+        "%H:%M",
+        "Jan 5 2020",
+        "2020",
+        "5/6/2021",
+        "monthly",
+        "sunny",
+        "a",
+        "at",
+        "of",
+        "D",
+        "Europe/Berlin",
+        "thursdayish",
+        "satellite",
+        "sun2",
+        "20240102",
+        "",
+        "12:30-13:30x",
+        "z",
+        "+02:00",
+    ],
+)
+def test_texts_that_mean_the_same_every_day(text):
+    assert text_for_now([text]) is None

@@ -1,4 +1,4 @@
-"""Texts that stand for a moment only a clock can tell: "now", "today", a time of day, a day without a year.
+"""Texts that stand for a moment only a clock can tell: "now", "today", a time of day, a weekday, a day without a year.
 
 Pandas, numpy and dateutil take such texts wherever they take dates. In: values that a walk meets. Out: the first such
 text among them, or None.
@@ -10,10 +10,19 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-_TIME: Final = r"\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?\s*([ap]\.?m\.?)?"
-_MONTH: Final = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}\.?"
-_NOW: Final = re.compile(rf"now|today|{_TIME}|{_MONTH}( \d{{1,2}})?|\d{{1,2}}\.? {_MONTH}", re.IGNORECASE)
-_LONGEST: Final = 20
+_HALF: Final = r"[ap]\.?m\.?"
+_ZONE: Final = r"(z|(?-i:[A-Z]{3,5})|[+-]\d{2}(:?\d{2})?)"
+_TIME: Final = rf"\d{{1,2}}(:\d{{2}}(:\d{{2}}([.,]\d+)?)?|h\d{{0,2}})({_HALF})?{_ZONE}?"
+_MONTH: Final = (
+    r"(jan(uary)?|feb(ruary)?|mar(ch)?|apr(il)?|may|june?|july?|aug(ust)?|sept?(ember)?|oct(ober)?|nov(ember)?"
+    r"|dec(ember)?)\.?"
+)
+_WEEKDAY: Final = r"(mon|tues?|wed(nes)?|thu(rs?)?|fri|sat(ur)?|sun)(day)?\.?"
+_NUMBER: Final = rf"\d{{1,2}}(st|nd|rd|th|\.|{_HALF})?"
+_PART: Final = rf"({_TIME}|{_MONTH}|{_WEEKDAY}|{_NUMBER}|{_HALF}|{_ZONE}|at|of)"
+_TELLING: Final = rf"(.*(?<![+-])\b({_TIME}|{_MONTH}|{_WEEKDAY})|\d{{1,2}}\s*({_HALF})?$)"  # a zone alone is any word
+_NOW: Final = re.compile(rf"now|today|tomorrow|yesterday|(?={_TELLING}){_PART}([\s,]+{_PART})*", re.IGNORECASE)
+_LONGEST: Final = 40
 
 
 def text_for_now(values: Iterable[object]) -> str | None:

@@ -236,6 +236,7 @@ class TestTasks:
 
     def test_a_loop_goes_on_while_a_task_waits_for_another_thread(self, tmp_path, computed):
         @nectar.memo
+        @nectar.pure  # the file that it waits for is made by others
         async def f(path):
             print("computing")
             await asyncio.to_thread(wait_for, path)
