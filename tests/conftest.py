@@ -1,9 +1,12 @@
-"""Settings of all tests: how hard hypothesis tries, and that nothing of the caller's environment reaches a test."""
+"""For all tests: how hard hypothesis tries, that nothing of the caller's environment reaches a test, an empty store."""
 
 import os
 
 import hypothesis
 import pytest
+
+import nectar
+from nectar import session
 
 # Time limits per example say more about the machine than about the code, so there are none.
 hypothesis.settings.register_profile("quick", max_examples=50, deadline=None, derandomize=True)
@@ -15,3 +18,19 @@ hypothesis.settings.load_profile(os.environ.get("NECTAR_TEST_PROFILE", "quick"))
 def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith("NECTAR_")]:
         monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def home(tmp_path):
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def enabled(home, monkeypatch):
+    """Nectar is on, with an empty store."""
+    monkeypatch.setenv("NECTAR_HOME", str(home))  # for threads that outlive a test that fails
+    monkeypatch.setattr(session, "_chosen", None)
+    monkeypatch.setattr(session, "_disabled", False)
+    nectar.enable(home=home, reserve=0)
+    yield session.current()
+    nectar.disable()

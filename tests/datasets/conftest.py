@@ -4,7 +4,6 @@ import polars as pl
 import pytest
 
 import nectar
-from nectar import session
 from nectar.datasets import filesystem
 
 TABLE = pl.DataFrame({"page": ["a", "b", "c"] * 400, "seconds": range(1200), "when": [1.5, None, 2.5] * 400})
@@ -13,22 +12,6 @@ TABLE = pl.DataFrame({"page": ["a", "b", "c"] * 400, "seconds": range(1200), "wh
 @pytest.fixture(autouse=True)
 def _nothing_in_memory():
     filesystem._held._files.clear()
-
-
-@pytest.fixture
-def home(tmp_path):
-    return tmp_path / "home"
-
-
-@pytest.fixture
-def enabled(home, monkeypatch):
-    """Nectar is on, with an empty store."""
-    monkeypatch.setenv("NECTAR_HOME", str(home))
-    monkeypatch.setattr(session, "_chosen", None)
-    monkeypatch.setattr(session, "_disabled", False)
-    nectar.enable(home=home, reserve=0)
-    yield session.current()
-    nectar.disable()
 
 
 @pytest.fixture

@@ -3,25 +3,6 @@
 import polars as pl
 import pytest
 
-import nectar
-from nectar import session
-
-
-@pytest.fixture
-def home(tmp_path):
-    return tmp_path / "home"
-
-
-@pytest.fixture
-def enabled(home, monkeypatch):
-    """Nectar is on, with an empty store."""
-    monkeypatch.setenv("NECTAR_HOME", str(home))
-    monkeypatch.setattr(session, "_chosen", None)
-    monkeypatch.setattr(session, "_disabled", False)
-    nectar.enable(home=home, reserve=0)
-    yield session.current()
-    nectar.disable()
-
 
 @pytest.fixture
 def log(tmp_path):

@@ -18,21 +18,6 @@ if "PYTEST_XDIST_WORKER" in os.environ and importlib.util.find_spec("pyspark") i
     del sys.modules["__main__"].__file__
 
 
-@pytest.fixture
-def home(tmp_path):
-    return tmp_path / "home"
-
-
-@pytest.fixture
-def enabled(home, monkeypatch):
-    """Nectar is on, with an empty store."""
-    monkeypatch.setattr(session, "_chosen", None)
-    monkeypatch.setattr(session, "_disabled", False)
-    nectar.enable(home=home, reserve=0)
-    yield session.current()
-    nectar.disable()
-
-
 @pytest.fixture(scope="session")
 def engine():
     started = engines.started()

@@ -15,6 +15,7 @@ from itertools import islice
 from typing import Any, Final
 
 from nectar.dialects.spark.constants import Facts
+from nectar.dialects.spark.dated_reads import columns_of_read, parses_times
 from nectar.dialects.spark.day import Day
 from nectar.dialects.spark.elsewhere import Elsewhere
 from nectar.dialects.spark.fresh import as_sent, state_of
@@ -28,7 +29,7 @@ from nectar.dialects.spark.scope import Registered, Scope, View
 from nectar.dialects.spark.sql.words import Name
 from nectar.dialects.spark.tables import Table
 from nectar.dialects.spark.texts_and_times import Columns
-from nectar.dialects.spark.today import Today, columns_beside, columns_of_read, parses_times
+from nectar.dialects.spark.today import Today, columns_beside
 from nectar.dialects.spark.validity import Validity, text_of
 from nectar.errors import EnvironmentFailure, UserError
 from nectar.keys.expansion import joined

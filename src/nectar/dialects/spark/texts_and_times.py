@@ -73,6 +73,17 @@ def joined_kinds(kinds: Iterable[int]) -> int:
     return found
 
 
+def meet(kinds: Iterable[int]) -> bool:
+    """Whether a text may be brought to the type of a timestamp beside it."""
+    found = list(kinds)
+    return any(
+        one & TEXT and another & TIME
+        for at, one in enumerate(found)
+        for beside, another in enumerate(found)
+        if at != beside
+    )
+
+
 def columns_of(fields: Iterable[tuple[str, int]]) -> Columns:
     """Columns that are all known."""
     ordered = tuple(fields)

@@ -18,6 +18,7 @@ from nectar.dialects.spark.texts_and_times import (
     Columns,
     joined_kinds,
     looked_up,
+    meet,
     of_text,
     of_words,
 )
@@ -108,13 +109,13 @@ class _Query:
         if isinstance(node, nodes.Case):
             branches = [each.args.get("true") for each in node.args.get("ifs") or []]
             tests = [node.this, *(each.this for each in node.args.get("ifs") or [])] if node.this else []
-            return _meet(map(self._kind, _given([*branches, node.args.get("default")]))) or _meet(
+            return meet(map(self._kind, _given([*branches, node.args.get("default")]))) or meet(
                 map(self._kind, _given(tests))
             )
         is_call = isinstance(node, (nodes.Binary, nodes.Func, nodes.Predicate))
         if not is_call or type(node).__name__ in _APART or isinstance(node, nodes.If):
             return False
-        return _meet(map(self._kind, _children(node, nodes)))
+        return meet(map(self._kind, _children(node, nodes)))
 
     def _is_union_dated(self, node: Any) -> bool:
         sides = [each.unnest() if hasattr(each, "unnest") else each for each in (node.left, node.right)]
@@ -124,7 +125,7 @@ class _Query:
             if len(orders) == 1 and None not in orders:  # all are alike
                 return any(kind == EITHER for order in orders for kind in order or ())
             return joined_kinds(each.all for each in self._relations) == EITHER
-        return any(_meet(map(self._kind, pair)) for pair in zip(*lists, strict=True))
+        return any(meet(map(self._kind, pair)) for pair in zip(*lists, strict=True))
 
     def _of_column(self, node: Any) -> int:
         """A column; or a field of one, whose name stands where else that of a relation does."""
@@ -183,13 +184,3 @@ def _given(nodes: Iterable[Any]) -> list[Any]:
 
 def _children(node: Any, nodes: Any) -> list[Any]:
     return [each for each in node.iter_expressions() if isinstance(each, nodes.Expression)]
-
-
-def _meet(kinds: Iterable[int]) -> bool:
-    found = list(kinds)
-    return any(
-        one & TEXT and another & TIME
-        for at, one in enumerate(found)
-        for beside, another in enumerate(found)
-        if at != beside
-    )
