@@ -1,9 +1,14 @@
 """Texts that libraries take for a moment which only the clock can tell, however they come there."""
 
+import collections
+import re
 import sys
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from nectar.keys import moments
 from nectar.keys.call import call_of
 from nectar.keys.moments import text_for_now
 from nectar.keys.outcome import outcome_of
@@ -72,6 +77,53 @@ def test_the_clock_is_read_if_the_argument_says_so(function, when):
 @pytest.mark.parametrize("function", ARGUMENTS.values(), ids=ARGUMENTS)
 def test_and_is_not_if_it_does_not(function, when):
     assert call_of(function, {"when": when}).refusals == ()
+
+
+pa = pytest.importorskip("pyarrow")
+pl = pytest.importorskip("polars")
+COLUMNS = {
+    "list": list,
+    "deque": collections.deque,
+    "series": pd.Series,
+    "series with gaps": lambda texts: pd.Series([*texts, None]),
+    "series of objects": lambda texts: pd.Series(texts, dtype=object),
+    "series of texts": lambda texts: pd.Series(texts, dtype="string[python]"),
+    "series of Arrow": lambda texts: pd.Series(texts, dtype="string[pyarrow]"),
+    "index": pd.Index,
+    "several indexes": lambda texts: pd.MultiIndex.from_arrays([texts, range(len(texts))]),
+    "categories": pd.Categorical,
+    "frame": lambda texts: pd.DataFrame({"n": 1, "at": texts}),
+    "array of objects": lambda texts: np.array(texts, dtype=object),
+    "array of texts": np.array,
+    "array of bytes": lambda texts: np.array(texts, dtype="S"),
+    "every second of an array": lambda texts: np.repeat(np.array(texts), 2)[::2],
+    "array of records": lambda texts: np.array([(each, 1) for each in texts], dtype=[("at", "U12"), ("n", int)]),
+    "text of numpy": lambda texts: np.str_(texts[-1]),
+    "Arrow": pa.array,
+    "dictionary of Arrow": lambda texts: pa.array(texts).dictionary_encode(),
+    "table of Arrow": lambda texts: pa.table({"n": range(len(texts)), "at": texts}),
+    "Polars": pl.Series,
+    "lists of Polars": lambda texts: pl.Series([[each] for each in texts]),
+    "categories of Polars": lambda texts: pl.Series(texts).cast(pl.Categorical),
+    "frame of Polars": lambda texts: pl.DataFrame({"n": 1, "at": texts}),
+}
+
+
+@pytest.mark.parametrize("length", [1, 100])
+@pytest.mark.parametrize("make", COLUMNS.values(), ids=COLUMNS)
+def test_the_clock_is_read_if_a_column_says_so(make, length):
+    dates = ["2020-01-01"] * length
+    for text in ("now", "10:30"):
+        column = make([*dates, text])
+        assert is_refused(lambda when: pd.to_datetime(when), when=column)
+        assert is_refused(lambda n: pd.to_datetime(column), n=1)  # noqa: B023 - called at once
+        assert call_of(lambda when: len(when), {"when": column}).refusals == ()
+    assert call_of(lambda when: pd.to_datetime(when), {"when": make([*dates, "5 May 2020"])}).refusals == ()
+
+
+@given(st.from_regex(moments._NOW, fullmatch=True))
+def test_no_text_for_now_names_a_year(text):
+    assert re.search(moments.WITH_YEAR, text) is None
 
 
 def test_words_are_words_where_nothing_takes_them_for_moments():

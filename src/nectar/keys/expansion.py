@@ -7,7 +7,7 @@ after the same has been said of their children.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ class Expansion(NamedTuple):
     back-reference is made (only for immutable objects without identity). still: a cheap recheck that tells whether
     expanding again would give the same payload, buffers and the very same children; None means: expand again and
     compare; `always` for immutable objects. hashed: how many bytes were hashed to make the payload. attributes:
-    whether those of the object are among the children already.
+    whether those of the object are among the children already. texts: give the texts that are in the
+    payload as bulk, without those that name a year (moments.py) where that is quicker.
     """
 
     tag: str
@@ -44,6 +45,7 @@ class Expansion(NamedTuple):
     still: Callable[[], bool] | None = None
     hashed: int = 0
     attributes: bool = False
+    texts: tuple[Callable[[], Iterable[object]], ...] = ()
 
 
 class WalkContext(Protocol):

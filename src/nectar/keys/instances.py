@@ -132,7 +132,7 @@ def _extend(value: object, cls: type, layout: Layout, held: Expansion, walk: Wal
     held_labels = list(held.labels) + [f"[{at}]" for at in range(len(held.labels), len(held.children))]
     labels = ["class", *held_labels, *(f".{name}" for name in names), *(name for name, _ in slots)]
     payload = joined(held.tag, held.payload, *names, b"", *(name for name, _ in slots))
-    found = Expansion("instance", payload, children, labels, held.buffers, hashed=held.hashed)
+    found = Expansion("instance", payload, children, labels, held.buffers, hashed=held.hashed, texts=held.texts)
     unfilled = _cached_properties(cls) - attributes.keys()
     if unfilled and not slots and layout.held_by is _HELD[object]:
         return found._replace(still=_UnlessFilled(value, attributes, unfilled))

@@ -23,6 +23,10 @@ _PART: Final = rf"({_TIME}|{_MONTH}|{_WEEKDAY}|{_NUMBER}|{_HALF}|{_ZONE}|at|of)"
 _TELLING: Final = rf"(.*(?<![+-])\b({_TIME}|{_MONTH}|{_WEEKDAY})|\d{{1,2}}\s*({_HALF})?$)"  # a zone alone is any word
 _NOW: Final = re.compile(rf"now|today|tomorrow|yesterday|(?={_TELLING}){_PART}([\s,]+{_PART})*", re.IGNORECASE)
 _LONGEST: Final = 40
+WITH_YEAR: Final = (
+    r"^\d{4}|[^\d+\-.,]\d{4}|\d[\-.]\d{1,2}[\-.]\d{4}"  # finds no text for now, in any engine's expressions
+)
+_WITH_YEAR: Final = re.compile(WITH_YEAR)
 
 
 def text_for_now(values: Iterable[object]) -> str | None:
@@ -30,10 +34,20 @@ def text_for_now(values: Iterable[object]) -> str | None:
     for value in values:
         kind = type(value)
         if kind is str:
-            if len(value) <= _LONGEST and _NOW.fullmatch(value.strip()):  # type: ignore[arg-type, attr-defined]
+            if _is_for_now(value):  # type: ignore[arg-type]
                 return value  # type: ignore[return-value]
+        elif kind is bytes:
+            found = text_for_now((value.decode(errors="replace"),))  # type: ignore[attr-defined]
+            if found is not None:
+                return found
         elif kind is tuple or kind is frozenset:
             found = text_for_now(value)  # type: ignore[arg-type]
             if found is not None:
                 return found
     return None
+
+
+def _is_for_now(text: str) -> bool:
+    if len(text) > _LONGEST or _WITH_YEAR.search(text):  # the quick way for most dates, of which there may be millions
+        return False
+    return _NOW.fullmatch(text.strip()) is not None

@@ -327,7 +327,7 @@ class Walk:
             del self.refusals[told:]
         still = expansion.still
         if still is not always:
-            self.rechecks.append(_Recheck(expander, value, expansion, self) if still is None else still)
+            self.rechecks.append(still or _Recheck(expander, value, expansion._replace(texts=()), self))
         bulk = expansion.hashed
         if expansion.buffers:
             bulk += sum(len(memoryview(buffer)) for buffer in expansion.buffers)
@@ -336,7 +336,8 @@ class Walk:
 
     def _open(self, value: object, label: str, expansion: Expansion) -> None:
         if self._tells_moments:
-            self._refuse_moments(expansion.children or _members(value))
+            texts = (set(each()) for each in expansion.texts)
+            self._refuse_moments(itertools.chain(expansion.children or _members(value), *texts))
         if not expansion.by_value:
             self._seen[id(value)] = len(self._seen)
         self._kept.append(value)

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from nectar.errors import UnencodableError
 from nectar.keys.expansion import Expander, Expansion, WalkContext, always
+from nectar.keys.moments import WITH_YEAR
 from nectar.keys.values.bulk import Parts
 from nectar.keys.values.place import HERE, placed
 
@@ -182,6 +183,7 @@ def _add_texts(parts: Parts, array: pa.Array) -> None:
     array = array.cast(pa.large_binary())
     if array.null_count:
         array = array.drop_null()
+    parts.holds_texts(lambda: array.filter(pc.invert(pc.match_substring_regex(array, WITH_YEAR))).to_pylist())
     parts.bulk(_bytes_of(pc.binary_length(array)))
     _, offsets, data = array.buffers()
     edges = memoryview(offsets).cast("B").cast("q")

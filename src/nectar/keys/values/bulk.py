@@ -8,7 +8,7 @@ lets a recheck compare 40 bytes with a fresh hash.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import blake3
@@ -61,7 +61,7 @@ class Parts:
     the same children.
     """
 
-    __slots__ = ("_attributes", "_children", "_hashed", "_labels", "_payload")
+    __slots__ = ("_attributes", "_children", "_hashed", "_labels", "_payload", "_texts")
 
     def __init__(self, *children: object) -> None:
         self._payload: list[bytes] = []
@@ -69,6 +69,7 @@ class Parts:
         self._labels: list[str] = ["type"] * len(children)
         self._hashed = 0
         self._attributes = False
+        self._texts: list[Callable[[], Iterable[object]]] = []
 
     def text(self, *texts: str) -> None:
         """Adds names, kinds, formats."""
@@ -108,10 +109,16 @@ class Parts:
         if block is not None:
             self._payload.append(b"p" + content(block))
             self._hashed += len(block)
+            if type(values[0]) is str:
+                self.holds_texts(lambda: values)
             return
         self._payload.append(b"o")
         self._children.extend(map(_by_value, values))
         self._labels.extend([label] * len(values))  # one text for all: there may be millions
+
+    def holds_texts(self, texts: Callable[[], Iterable[object]]) -> None:
+        """Says that texts were added as bulk, and how to get at them; adds nothing."""
+        self._texts.append(texts)
 
     def attributes(self, value: object) -> None:
         """Adds what others have put onto an object, beside the attributes that its library keeps; to be added last."""
@@ -123,5 +130,6 @@ class Parts:
     def expansion(self, tag: str) -> Expansion:
         """Everything added so far, as an expansion whose recheck expands again and compares."""
         return Expansion(
-            tag, b"".join(self._payload), self._children, self._labels, hashed=self._hashed, attributes=self._attributes
-        )
+            tag, b"".join(self._payload), self._children, self._labels, hashed=self._hashed,
+            attributes=self._attributes, texts=tuple(self._texts),
+        )  # fmt: skip

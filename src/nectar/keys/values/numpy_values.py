@@ -63,6 +63,8 @@ def add_array(parts: Parts, array: np.ndarray[Any, Any], label: str = "") -> Non
 def add_elements(parts: Parts, array: np.ndarray[Any, Any], label: str = "") -> None:
     """Adds an array's content in C order, without what lies between its elements."""
     dtype = array.dtype
+    if dtype.kind in "US":
+        parts.holds_texts(lambda: array.ravel().tolist())
     if dtype.names is not None:
         for name in dtype.names:
             field = np.ndarray.__getitem__(array, name)

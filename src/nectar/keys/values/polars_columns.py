@@ -12,6 +12,7 @@ from typing import Any, Final
 import polars as pl
 
 from nectar.errors import UnencodableError
+from nectar.keys.moments import WITH_YEAR
 from nectar.keys.values.bulk import Parts
 from nectar.keys.values.place import HERE
 
@@ -143,6 +144,7 @@ def add_values(parts: Parts, series: pl.Series) -> None:
     elif name == "Boolean":
         _add_fixed(parts, series.cast(pl.UInt8))
     elif name == "String":
+        parts.holds_texts(lambda: series.filter(~series.str.contains(WITH_YEAR)).unique().to_list())
         _add_fixed(parts, series.str.len_bytes())
         parts.bulk(series.str.join("").item().encode())
     elif name == "Binary":
