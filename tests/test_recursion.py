@@ -76,10 +76,9 @@ def test_threads_raise_the_limit_beside_each_other():
     assert seen == [(limit + 128 * recursion._TAKEN, limit)] * 2
 
 
-def test_too_many_open_calls_are_an_error_and_not_a_crash(monkeypatch):
+def test_there_is_a_depth_beyond_which_nectar_is_left_out(monkeypatch):
     monkeypatch.setattr(recursion, "_MOST", 50)
-    with pytest.raises(RecursionError):
-        nested(100, lambda: None)
+    assert [nested(calls, recursion.is_too_deep) for calls in (0, 49, 50, 100)] == [False, False, True, True]
 
 
 @pytest.mark.parametrize(("calls", "needed", "more"), [(0, False, False), (100, False, True), (0, True, True)])

@@ -14,7 +14,7 @@ from typing import Final
 
 _TAKEN: Final = 2 if sys.version_info < (3, 12) else 1  # from the limit, by calling an object that calls a function
 _AT_ONCE: Final = 16  # open calls for which the limit is raised at a time; fewer are not worth it
-_MOST: Final = 3000  # open calls in a thread; each takes a kilobyte of the C stack, whose overflow nobody survives
+_MOST: Final = 3000  # open calls in a thread; beyond, the program has the frames that its limit leaves it
 _ROOM: Final = 200  # frames
 
 
@@ -34,16 +34,19 @@ def limit_of_program() -> int:
     return limit - _raised if limit == _set else limit
 
 
+def is_too_deep() -> bool:
+    """Whether so many calls are open in this thread that further ones go without Nectar."""
+    return _open.calls >= _MOST
+
+
 class deeper:  # noqa: N801 - read as a word: `with deeper():`
-    """Within the block another call of Nectar is open. Raises RecursionError if there are too many."""
+    """Within the block another call of Nectar is open."""
 
     __slots__ = ()
 
     def __enter__(self) -> None:
         calls = _open.calls + 1
         if calls % _AT_ONCE == 0:
-            if calls > _MOST:
-                raise RecursionError("maximum recursion depth exceeded")
             _change(_AT_ONCE * _TAKEN)
         _open.calls = calls
 

@@ -8,17 +8,27 @@ thread, and everybody who asks for one says what happens without it.
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import TypeVar
+from typing import Final, TypeVar
 
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
 
 
+_own: Final[weakref.WeakSet[threading.Thread]] = weakref.WeakSet()
+
+
+def is_of_nectar(thread: threading.Thread) -> bool:
+    """Whether a thread works for Nectar, and not for the program."""
+    return thread in _own
+
+
 def started(work: Callable[[], object], name: str) -> threading.Thread | None:
     """A new thread that does the work, and that the end of the process does not wait for; None if there can be none."""
     thread = threading.Thread(target=work, name=name, daemon=True)
+    _own.add(thread)
     try:
         thread.start()
     except RuntimeError:  # the process ends, or has as many threads as it may have

@@ -3,10 +3,25 @@
 import functools
 import urllib.parse
 
+import pytest
+
 import nectar
+from nectar import session
+from nectar.errors import NectarWarning
 from nectar.keys.outcome import outcome_of
+from nectar.observation.watch import Watch
 
 RATE = 1
+
+
+@pytest.fixture
+def enabled(tmp_path, monkeypatch):
+    """Nectar is on, with an empty store."""
+    monkeypatch.setattr(session, "_chosen", None)
+    monkeypatch.setattr(session, "_disabled", False)
+    nectar.enable(home=tmp_path / "home", reserve=0)
+    yield
+    nectar.disable()
 
 
 def module_with(text):
@@ -29,19 +44,59 @@ def kinds(space):
     return [refusal.kind for refusal in outcome_of(space["f"]).refusals]
 
 
+def watched(space, number):
+    with Watch():
+        space["f"](number)
+
+
 def test_a_cache_that_was_empty_when_first_seen_is_fine():
     space = module_with(RATED)
     assert kinds(space) == []
-    space["f"](1)
+    watched(space, 1)
     assert kinds(space) == []
+    watched(space, 2)
+    assert kinds(space) == []
+    space["f"](2)  # adds nothing
+    assert kinds(space) == []
+
+
+def test_a_cache_that_was_filled_with_another_global_between_two_looks_is_not():
+    space = module_with(RATED)
+    kinds(space)
+    watched(space, 1)
+    space["RATE"] = 2
     space["f"](2)
+    space["RATE"] = 1
+    watched(space, 3)  # does not make it good
+    assert kinds(space) == ["cache"]
+    space["rated"].cache_clear()
     assert kinds(space) == []
+
+
+def test_nothing_is_kept_that_was_computed_with_a_stale_cache(enabled):
+    space = module_with(RATED)
+    memo = nectar.memo(space["f"])
+    memo(1)
+    assert is_kept(memo, 1)
+    space["RATE"] = 2
+    assert space["rated"](5) == 10
+    space["RATE"] = 1
+    with pytest.warns(NectarWarning, match="cache_clear"):
+        assert memo(5) == 10  # as without Nectar
+    space["rated"].cache_clear()
+    assert not is_kept(memo, 5)
+    assert memo(5) == 5
+
+
+def is_kept(memo, value):
+    nectar.session.current().settle()
+    return memo.check_call_in_cache(value)
 
 
 def test_a_cache_that_was_filled_with_another_global_is_not():
     space = module_with(RATED)
     kinds(space)
-    space["f"](1)
+    watched(space, 1)
     space["RATE"] = 2
     assert kinds(space) == ["cache"]
     space["RATE"] = 1  # nobody knows what was added meanwhile
@@ -53,7 +108,7 @@ def test_a_cache_that_was_filled_with_another_global_is_not():
 def test_nor_one_that_another_function_was_seen_to_use_meanwhile():
     space = module_with(RATED + "def g(n):\n    return -rated(n)\n")
     kinds(space)
-    space["f"](1)
+    watched(space, 1)
     space["RATE"] = 2
     outcome_of(space["g"])
     space["RATE"] = 1
@@ -73,13 +128,15 @@ def test_unless_its_function_uses_nothing_but_itself():
     space = module_with(text)
     space["f"](5)
     assert kinds(space) == []
+    space["f"](6)
+    assert kinds(space) == []
 
 
 def test_a_cache_in_a_method_or_with_a_helper_is_looked_at():
     text = "def h(n):\n    return n\n@functools.lru_cache(3)\ndef g(n):\n    return h(n)\ndef f(n):\n    return g(n)\n"
     space = module_with(text)
     kinds(space)
-    space["f"](1)
+    watched(space, 1)
     exec("def h(n):\n    return 2 * n\n", space)
     assert kinds(space) == ["cache"]
 

@@ -1,19 +1,23 @@
 """What is seen of one computation, and of whom."""
 
 import asyncio
+import atexit
+import functools
 import os
 import random
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import threading
 import types
 import warnings
+import weakref
 
 import pytest
 
 import nectar
-from nectar.observation import hook, named
+from nectar.observation import hook, named, watch
 from nectar.observation.effects import Allowed
 from nectar.observation.watch import Watch
 
@@ -26,7 +30,9 @@ def seen(work, *args, **options):
     return watch.observations()
 
 
-def told(work, *args, **options):
+def told(work, *args, dir_fd=None, **options):
+    if dir_fd is not None:
+        work = functools.partial(work, dir_fd=dir_fd)
     return [each.text for each in seen(work, *args, **options)]
 
 
@@ -89,6 +95,111 @@ def test_what_stays_behind_is_told(tmp_path):
     assert told(os.rename, tmp_path / "new", tmp_path / "newer")[0].startswith("renames ")
     assert told(os.remove, tmp_path / "newer")[0].startswith("removes ")
     assert told(os.symlink, tmp_path / "folder", tmp_path / "link")[0].startswith("writes ")
+
+
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+def test_links_in_a_folder_of_its_own_lead_to_what_others_made(link, tmp_path):
+    outside = tmp_path / "data"
+    outside.mkdir()
+    (outside / "a").write_text("1")
+
+    def through(work, target):
+        with tempfile.TemporaryDirectory() as folder:
+            link(target, f"{folder}/link")
+            os.rename(f"{folder}/link", f"{folder}/renamed")
+            work(f"{folder}/renamed")
+
+    assert told(through, read, outside / "a")[0].startswith(f"reads {outside / 'a'} ")
+    assert told(through, write, outside / "a")[0].startswith(f"writes {outside / 'a'} ")
+    assert not seen(through, read, outside / "a", allowed=Allowed(files=frozenset({str(outside / "a")})))
+    assert not seen(through, lambda path: None, outside / "a")
+    if link is os.symlink:
+        below = lambda path: read(f"{path}/a")  # noqa: E731
+        assert told(through, below, outside)[0].startswith(f"reads {outside / 'a'} ")
+        assert told(through, os.listdir, outside)[0].startswith(f"lists {outside} ")
+
+
+def test_links_to_what_it_made_itself_are_nobodys_business():
+    def use():
+        with tempfile.TemporaryDirectory() as folder:
+            write(f"{folder}/a")
+            os.symlink("a", f"{folder}/b")
+            os.symlink("c", f"{folder}/d")
+            os.symlink("d", f"{folder}/c")
+            read(f"{folder}/b")
+            with pytest.raises(OSError):
+                read(f"{folder}/c")
+
+    assert not seen(use)
+
+
+def test_pipes_lead_to_others():
+    def talk():
+        with tempfile.TemporaryDirectory() as folder:
+            os.mkfifo(f"{folder}/pipe")
+            os.close(os.open(f"{folder}/pipe", os.O_RDONLY | os.O_NONBLOCK))
+
+    assert told(talk)[0].startswith("starts or signals another process")
+
+
+def test_what_is_named_relative_to_an_open_folder_is_told(tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "there").mkdir()
+    monkeypatch.chdir(tmp_path / "there")
+    folder = os.open(tmp_path / "elsewhere", os.O_RDONLY)
+
+    def make():
+        os.close(os.open("a", os.O_CREAT | os.O_WRONLY, dir_fd=folder))
+
+    try:
+        assert told(make)[0].startswith("opens a, relative to a folder")
+        assert told(os.chmod, "a", 0o600, dir_fd=folder)[0].startswith(f"writes {tmp_path / 'elsewhere' / 'a'}")
+        assert told(os.symlink, "a", "b", dir_fd=folder)[0].startswith(f"writes {tmp_path / 'elsewhere' / 'b'}")
+    finally:
+        os.close(folder)
+
+
+@pytest.mark.parametrize("option", ["mode=ro", "immutable=1"])
+def test_a_database_that_may_only_be_read_is_read(tmp_path, option):
+    path = tmp_path / "a b.db"
+
+    def use(address):
+        connection = sqlite3.connect(address, uri=True)
+        connection.execute("SELECT 1 FROM sqlite_master").fetchall()
+        connection.close()
+
+    use(f"file:{path}")
+    address = f"file:{str(path).replace(' ', '%20')}?{option}"
+    assert [text.split(" (")[0] for text in told(use, address)] == [f"reads {path}"]
+    assert not seen(use, address, allowed=Allowed(files=frozenset({str(path)})))
+    assert told(use, f"file:{path}?mode=rw")[0].startswith(f"writes {path}")
+    assert not seen(use, "file:x?mode=memory")
+
+
+def test_a_database_whose_name_only_looks_like_an_address_is_written(tmp_path, monkeypatch):
+    """Whether it is an address is for the caller, or for how sqlite was built, to say; the event does not tell."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file:a?mode=ro").touch()
+    found = told(sys.audit, "sqlite3.connect", "file:a?mode=ro")
+    assert any(text.startswith(f"writes {tmp_path}/file:a?mode=ro") for text in found)
+
+
+def test_what_is_to_be_done_at_the_end_of_the_process_is_an_effect():
+    def register():
+        atexit.register(later)
+
+    def finalizer():
+        with tempfile.TemporaryDirectory():
+            pass
+
+    def later():
+        pass
+
+    try:
+        assert "end of the process" in told(register)[0]
+        assert not seen(finalizer)
+    finally:
+        atexit.unregister(later)
 
 
 def test_a_file_that_is_made_aside_and_renamed_is_an_effect(tmp_path):
@@ -164,6 +275,9 @@ def test_generators_and_settings_of_the_process(monkeypatch):
         os.chdir(before)
     numpy = pytest.importorskip("numpy")
     assert "numpy's random generator" in told(numpy.random.standard_normal)[0]
+    assert "numpy's random generator" in told(numpy.random.standard_normal)[0]  # the second of a pair
+    assert "random generator" in told(random.gauss, 0, 1)[0]
+    assert "random generator" in told(random.gauss, 0, 1)[0]
     assert not seen(lambda: numpy.random.default_rng(1).random())
 
 
@@ -321,8 +435,31 @@ def test_tasks_of_one_loop_are_told_apart(tmp_path):
 
     (tmp_path / "b").write_text("")
     first, second, _ = asyncio.run(both())
-    assert len(first) == 1
-    assert second == []
+    assert [each.certain for each in first if str(tmp_path / "a") in each.text] == [True]
+    assert [each.certain for each in second] == [False] * len(second)
+    assert not any(str(tmp_path / "a") in each.text for each in second)
+
+
+def test_another_task_of_the_loop_may_work_for_the_computation(tmp_path):
+    async def program():
+        asked, done = asyncio.Event(), asyncio.Event()
+
+        async def worker():
+            await asked.wait()
+            write(tmp_path / "a")
+            done.set()
+
+        working = asyncio.create_task(worker())
+        await asyncio.sleep(0)
+        with Watch(cooperative=True) as watch:
+            asked.set()
+            await done.wait()
+        await working
+        return watch.observations()
+
+    (found,) = asyncio.run(program())
+    assert str(tmp_path / "a") in found.text
+    assert not found.certain
 
 
 def test_what_an_inner_computation_does_the_outer_one_does_too(tmp_path):
@@ -357,3 +494,114 @@ def test_a_failed_computation_leaves_nothing_under_way():
         with Watch():
             1 / 0
     assert not hook._under_way
+
+
+def other_thread(work):
+    """Runs work in a thread that nobody knows the starter of, as one that was there before."""
+    ask, done = threading.Event(), threading.Event()
+
+    def run():
+        ask.wait(20)
+        work()
+        done.set()
+        over.wait(20)
+
+    over = threading.Event()
+    thread = threading.Thread(target=run)
+    thread.start()
+
+    def computing():
+        ask.set()
+        assert done.wait(20)
+
+    found = seen(computing)
+    over.set()
+    thread.join()
+    return found
+
+
+def test_what_another_thread_draws_is_not_certain():
+    (found,) = other_thread(random.random)
+    assert "random generator" in found.text
+    assert not found.certain
+
+
+def test_settings_that_a_module_changes_at_the_end_of_its_import_are_not_told(tmp_path, monkeypatch):
+    """A thread was in the middle of an import when the computation began; no module has come since."""
+    (tmp_path / "slow_of_test_watch.py").write_text(
+        "import builtins, warnings\nbuiltins.begun.set()\nbuiltins.go.wait(20)\n"
+        "warnings.filterwarnings('ignore', message='of test_watch')\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    begun, go = threading.Event(), threading.Event()
+    monkeypatch.setattr("builtins.begun", begun, raising=False)
+    monkeypatch.setattr("builtins.go", go, raising=False)
+
+    def import_it():
+        import slow_of_test_watch  # noqa: F401
+
+    def computing():
+        go.set()
+        thread.join()
+
+    with warnings.catch_warnings():
+        thread = threading.Thread(target=import_it)
+        thread.start()
+        assert begun.wait(20)
+        assert not seen(computing)
+
+
+def test_what_is_done_for_an_object_that_was_let_go_is_not_certain(tmp_path):
+    class Owner:
+        pass
+
+    owners = [Owner()]
+    write(tmp_path / "a")
+    weakref.finalize(owners[0], os.remove, tmp_path / "a")
+    (found,) = seen(owners.clear)
+    assert found.text.startswith("removes ")
+    assert not found.certain
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who opens a file")
+def test_everything_is_heard_however_much_happens(tmp_path):
+    os.mkdir(tmp_path / "folder")
+    names = [str(tmp_path / "folder" / (f"{number}" + "x" * 200)) for number in range(400)]
+
+    def make():
+        for name in names:
+            write(name)
+
+    texts = [str(tmp_path / "folder" / "*")]
+    make()
+    listening = named.NamedFiles(texts)
+    listening.begin(Allowed())
+    make()
+    assert len({each.text for each in listening.end()}) == len(names)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who opens a file")
+def test_where_too_much_happened_everything_may_have_been_read(tmp_path, monkeypatch):
+    write(tmp_path / "a")
+    monkeypatch.setattr(named, "_events", lambda listener: iter([(-1, named._TOO_MANY, "")]))
+    for text in (tmp_path / "a", tmp_path):
+        assert seen(lambda: None, texts=[str(text)]) == [(f"reads {text}", False)]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who opens a file")
+def test_two_names_of_one_file_are_one_file(tmp_path):
+    write(tmp_path / "a")
+    os.link(tmp_path / "a", tmp_path / "b")
+    assert not seen(lambda: None, texts=[str(tmp_path / "a"), str(tmp_path / "b")])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who opens a file")
+def test_nothing_stays_open_if_watching_cannot_begin(tmp_path, monkeypatch):
+    def fail():
+        raise ValueError("broken")
+
+    monkeypatch.setattr(watch, "state_now", fail)
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(ValueError, match="broken"):
+        Watch(texts=[str(tmp_path)]).begin()
+    assert len(os.listdir("/proc/self/fd")) == before

@@ -2,8 +2,10 @@
 
 In: such a function and the fingerprint of what it wraps, each time a walk has reached it. Out: why results made with
 its help must not be kept, or None. What a cache holds cannot be looked at; but one that was empty when it was first
-seen, and whose function has had the same fingerprint each time since, holds what a fresh process would compute. So does
-that of a function which uses nothing of the application but itself. Clearing a cache makes a new beginning.
+seen, whose function has had the same fingerprint each time since, and to which nothing was added but by computations
+that are watched, holds what a fresh process would compute: what is added at other times may be added while something
+is another that is set back before anybody looks. So does that of a function which uses nothing of the application but
+itself. Clearing a cache makes a new beginning.
 """
 
 from __future__ import annotations
@@ -30,12 +32,19 @@ KIND: Final = "cache"  # of these refusals, which speak against results made in 
 
 
 class _Seen:
-    """How a cache was found. digest: of the function that has filled it; None if nobody knows which that was."""
+    """How a cache was found. digest: of the function that has filled it; None if nobody knows which that was.
 
-    __slots__ = ("digest",)
+    added: how many results were ever added to it; None if it does not matter when.
+    """
 
-    def __init__(self, digest: bytes | None) -> None:
-        self.digest = digest
+    __slots__ = ("added", "digest")
+
+    def __init__(self, digest: bytes | None, added: int | None) -> None:
+        self.digest, self.added = digest, added
+
+    def is_complete(self, cached: Cached) -> bool:
+        """Whether it is known of all results in the cache when they were added."""
+        return self.added is None or self.added == cached.cache_info().misses
 
 
 _seen: Final[weakref.WeakKeyDictionary[Cached, _Seen]] = weakref.WeakKeyDictionary()
@@ -47,23 +56,42 @@ def look(cached: Cached, digest: bytes, alone: bool) -> Refusal | None:
     alone: nothing that the function uses can have been another before.
     """
     before = _seen.get(cached)
-    if cached.cache_info().currsize == 0 or (before is None and alone):
-        if before is None or before.digest != digest:
-            _seen[cached] = _Seen(digest)
+    found = cached.cache_info()
+    added = None if alone else found.misses
+    if found.currsize == 0 or (before is None and alone):
+        if before is None or before.digest != digest or not before.is_complete(cached):
+            _seen[cached] = _Seen(digest, added)
         return None
     if before is None:
-        _seen[cached] = _Seen(None)
+        _seen[cached] = _Seen(None, None)
         return _refusal(cached, "was filled before Nectar saw it")
-    if before.digest is not None and before.digest != digest:
-        _seen[cached] = _Seen(None)
+    if before.digest is not None and (before.digest != digest or not before.is_complete(cached)):
+        _seen[cached] = _Seen(None, None)
     if _seen[cached].digest is None:
         return _refusal(cached, "may have been filled when the function, or what it uses, was another")
     return None
 
 
+def noted() -> list[tuple[weakref.ref[Cached], _Seen]]:
+    """The caches of which everything is known now; for a computation that begins."""
+    if not _seen:
+        return []
+    return [(weakref.ref(cached), seen) for cached, seen in list(_seen.items()) if seen.is_complete(cached)]
+
+
+def note_what_was_added(before: Iterable[tuple[weakref.ref[Cached], _Seen]]) -> None:
+    """What was added to these caches since was added by a computation that has been looked at when it began."""
+    for reference, seen in before:
+        cached = reference()
+        if cached is not None and seen.added is not None:
+            seen.added = cached.cache_info().misses
+
+
 def is_unchanged(cached: Cached, seen: object) -> bool:
     """Whether the cache is as it was found then (see token); and may be emptied at any time to make it good."""
-    return _seen.get(cached) is seen and (getattr(seen, "digest", None) is not None or cached.cache_info().currsize > 0)
+    if not isinstance(seen, _Seen) or _seen.get(cached) is not seen:
+        return False
+    return seen.is_complete(cached) and (seen.digest is not None or cached.cache_info().currsize > 0)
 
 
 def token(cached: Cached) -> object:

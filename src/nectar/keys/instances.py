@@ -10,6 +10,7 @@ from __future__ import annotations
 import enum
 import functools
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
@@ -19,6 +20,7 @@ from nectar.keys.expansion import Expander, Expansion, WalkContext, joined
 from nectar.keys.library import named_library_object
 from nectar.keys.values import containers
 from nectar.keys.values.runtime import exception_parts
+from nectar.keys.weak import reference_in
 
 _POINTER: Final = 8
 _CACHED_HASH: Final = "_attrs_cached_hash"  # which attrs keeps in instances, another one in every process
@@ -59,14 +61,14 @@ class Layout(NamedTuple):
     slots: tuple[tuple[str, Any], ...]
 
 
-_layouts: dict[int, tuple[type, Layout]] = {}
+_layouts: dict[int, tuple[weakref.ref[type], Layout]] = {}  # slots of a class hold it all the same
 
 
 def layout_of(cls: type, expander_for: Callable[[type], Expander | None]) -> Layout:
     """How instances of cls keep their state; remembered."""
     known = _layouts.get(id(cls))
     if known is None:
-        known = _layouts[id(cls)] = (cls, _find_layout(cls, expander_for))
+        known = _layouts[id(cls)] = (reference_in(_layouts, cls), _find_layout(cls, expander_for))
     return known[1]
 
 

@@ -26,9 +26,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from nectar.keys.distributions import NATIVE_SUFFIXES, digest_of_file, distribution_of, dotted_name
 from nectar.keys.scheme import SCHEME
+from nectar.keys.weak import reference_in
 from nectar.model.origin import APPLICATION, Origin
 
 if TYPE_CHECKING:
+    import weakref
     from collections.abc import Iterator
 
 
@@ -249,14 +251,14 @@ def origin_of_class(cls: type) -> Origin:
     """Where a class comes from: the module it names, if it is found there; application otherwise."""
     known = _classes.get(id(cls))
     if known is None:
-        known = _classes[id(cls)] = (cls, _find_class(cls))
+        known = _classes[id(cls)] = (reference_in(_classes, cls), _find_class(cls))
     module = known[1]
     if module is None:
         return APPLICATION
     return _BUILTINS if module is _builtins else origin_of_module(module)
 
 
-_classes: dict[int, tuple[type, ModuleType | None]] = {}
+_classes: Final[dict[int, tuple[weakref.ref[type], ModuleType | None]]] = {}
 _builtins = sys.modules["builtins"]
 _BUILTINS: Final = _standard("builtins")
 _name_of_module = type.__dict__["__module__"].__get__

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from nectar.observation.hook import (
     INPUT,
+    LINK,
     LIST,
     MAKE,
     MOVE,
@@ -22,6 +23,7 @@ from nectar.observation.hook import (
     READ,
     REMOVE,
     RENAME,
+    SOMEWHERE,
     WRITE,
     Event,
 )
@@ -52,7 +54,7 @@ class Allowed:
 
 _TOLD: Final = {
     NETWORK: "uses the network: {}", PROCESS: "starts or signals another process: {}", INPUT: "reads {}",
-    RANDOM: "draws random numbers from {}",
+    RANDOM: "draws random numbers from {}", SOMEWHERE: "opens {}, relative to a folder that nobody knows",
 }  # fmt: skip
 
 
@@ -62,15 +64,28 @@ class _Files:
     def __init__(self) -> None:
         self.there: dict[str, Event] = {}
         self._ever: set[str] = set()
+        self._links: dict[str, str] = {}
 
-    def make(self, path: str, event: Event) -> None:
+    def make(self, path: str, event: Event, leads_to: str = "") -> None:
         self.there.setdefault(path, event)
         self._ever.add(path)
+        if leads_to:
+            self._links[path] = leads_to
+
+    def behind_links(self, path: str) -> str:
+        """What a path leads to, through the links that the computation made."""
+        for _ in self._links:  # each is followed once at most, also where they go in a circle
+            link = next((each for each in self._links if _is_below(path, each)), None)
+            if link is None:
+                break
+            path = os.path.normpath(self._links[link] + path[len(link) :])
+        return path
 
     def remove(self, path: str) -> None:
-        below = os.path.join(path, "")
-        for each in [each for each in self.there if each == path or each.startswith(below)]:
+        for each in [each for each in self.there if _is_below(each, path)]:
             del self.there[each]
+        for each in [each for each in self._links if _is_below(each, path)]:
+            del self._links[each]
 
     def made(self, path: str) -> bool:
         """Whether the computation made what lies at this path, or a folder that it lies in."""
@@ -80,6 +95,10 @@ class _Files:
                 return False
             path = parent
         return True
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(os.path.join(folder, ""))
 
 
 def observations_of(events: Sequence[Event], allowed: Allowed) -> Iterator[Observation]:
@@ -102,11 +121,14 @@ def _told(event: Event, files: _Files, allowed: Allowed) -> str:
     """What speaks against keeping; empty if nothing does."""
     kind, path = event.kind, event.subject
     if kind in (READ, LIST):
+        path = files.behind_links(path)
         if files.made(path) or allowed.reads(path):
             return ""
         return f"{'reads' if event.existed else 'looks for'} {path}" if kind == READ else f"lists {path}"
     if kind in (WRITE, MAKE):
         return _written(event, files)
+    if kind == LINK:
+        return _linked(event, files)
     if kind == REMOVE:
         own = files.made(path)
         files.remove(path)
@@ -128,7 +150,7 @@ def _is_here(folder: str) -> bool:
 
 
 def _written(event: Event, files: _Files) -> str:
-    path = event.subject
+    path = files.behind_links(event.subject)
     if files.made(path):
         files.make(path, event)
         return ""
@@ -138,9 +160,17 @@ def _written(event: Event, files: _Files) -> str:
     return f"writes {path}" if event.kind == WRITE else ""  # a folder that is there already stays as it is
 
 
+def _linked(event: Event, files: _Files) -> str:
+    if event.existed and not files.made(event.subject):
+        return ""  # there is something already, so that no link was made
+    files.make(event.subject, event, event.target)
+    return ""
+
+
 def _moved(event: Event, files: _Files) -> str:
     own = files.made(event.subject)
+    leads_to = files.behind_links(event.subject)
     files.remove(event.subject)
     overwrites = event.existed and not files.made(event.target)
-    files.make(event.target, event)
+    files.make(event.target, event, leads_to if leads_to != event.subject else "")
     return "" if own and not overwrites else f"renames {event.subject} to {event.target}"

@@ -15,15 +15,16 @@ import weakref
 from collections.abc import Callable
 from contextvars import ContextVar
 from threading import get_ident
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any, Final, NamedTuple
+from urllib.parse import parse_qs, unquote, urlsplit
 
 from nectar.keys import declared
 from nectar.observation.installed import is_installed
 from nectar.observation.place import place_of_event
 
-READ, LIST, WRITE, MAKE, REMOVE, RENAME = "read", "list", "write", "make", "remove", "rename"
-NETWORK, PROCESS, INPUT, RANDOM, MOVE = "network", "process", "input", "random", "move"
+READ, LIST, WRITE, MAKE, LINK, REMOVE, RENAME = "read", "list", "write", "make", "link", "remove", "rename"
+NETWORK, PROCESS, INPUT, RANDOM, MOVE, SOMEWHERE = "network", "process", "input", "random", "move", "somewhere"
 _WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC
 _RANDOM_DEVICES: Final = ("/dev/urandom", "/dev/random")
 
@@ -31,7 +32,8 @@ _RANDOM_DEVICES: Final = ("/dev/urandom", "/dev/random")
 class Event(NamedTuple):
     """Something that happened. subject: the path, host or command. existed: whether there was something at that path.
 
-    place: where the program was. certain: it is known whose it is. target: the new path of what was renamed.
+    place: where the program was. certain: it is known whose it is. target: the new path of what was renamed, or what
+    a link leads to.
     """
 
     kind: str
@@ -131,16 +133,14 @@ def _belongs_to() -> tuple[list[Watched], bool]:
     if starter is not None and not starter.done:
         return [starter], True
     mine = [each for each in _under_way if each.thread == get_ident()]
-    if mine:  # another task of the same loop, unless nothing else can run in this thread
-        return ([mine[-1]], True) if not mine[-1].cooperative else ([], True)
-    return list(_under_way), False
+    if mine and not mine[-1].cooperative:  # nothing else can run in this thread
+        return [mine[-1]], True
+    return list(_under_way), False  # another thread, or another task of the same loop: it may work for any of them
 
 
 def _note(kind: str, subject: str, existed: bool = True, target: str = "") -> None:
     whose, certain = _belongs_to()
-    if not whose:
-        return
-    place = place_of_event(3, _vouched())
+    place = place_of_event(_actor(), _vouched())
     if place is None:
         for each in whose:
             (each.excused if certain else each.others).add(subject)
@@ -148,6 +148,14 @@ def _note(kind: str, subject: str, existed: bool = True, target: str = "") -> No
     event = Event(kind, subject, existed, place.text, certain and not place.finalizing, target)
     for each in whose:
         each.events.append(event)
+
+
+def _actor() -> FrameType | None:
+    """The code that has caused the event which is being handled."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code is not _heard.__code__:
+        frame = frame.f_back
+    return None if frame is None else frame.f_back
 
 
 _vouched_at: tuple[int, frozenset[CodeType]] = (0, _no_code)
@@ -189,21 +197,27 @@ def _mode(path: str) -> int:
 
 
 def _open(args: tuple[Any, ...]) -> None:
-    named, _, flags = args
+    named, by_python, flags = args
     if named == 0 and type(named) is int:
         _note(INPUT, "standard input")
         return
     path = _path(named)
     if path is None:
         return
+    if by_python is None and not os.path.isabs(os.fsdecode(named)):  # os.open: it may be relative to any open folder
+        _note(SOMEWHERE, os.fsdecode(named))
+        return
     if not (isinstance(flags, int) and flags & _WRITES):
         if path in _RANDOM_DEVICES:
             _note(RANDOM, path)
         elif path != os.devnull and not is_installed(path):
-            _note(READ, path, _mode(path) != 0)
+            mode = _mode(path)
+            _note(PROCESS if stat.S_ISFIFO(mode) else READ, path, mode != 0)
         return
     mode = _mode(path)
-    if not stat.S_ISDIR(mode) and not stat.S_ISCHR(mode):  # a folder is "opened" to make a temporary file in it
+    if stat.S_ISFIFO(mode):
+        _note(PROCESS, path)
+    elif not stat.S_ISDIR(mode) and not stat.S_ISCHR(mode):  # a folder is "opened" to make a temporary file in it
         _note(WRITE, path, mode != 0)
         if flags & os.O_RDWR and mode:
             _note(READ, path)
@@ -234,23 +248,55 @@ def _renamed(args: tuple[Any, ...]) -> None:
 
 
 def _linked(args: tuple[Any, ...]) -> None:
-    path = _path(args[1])
+    """A hard link: what is read through it is what it leads to."""
+    source, path = _path(args[0], args[2]), _path(args[1], args[3])
+    if path is not None and source is not None:
+        _note(LINK, path, os.path.lexists(path), source)
+
+
+def _linked_by_name(args: tuple[Any, ...]) -> None:
+    path = _path(args[1], args[2])
     if path is not None:
-        _note(MAKE, path, os.path.lexists(path))
+        leads_to = os.path.join(os.path.dirname(path), os.fsdecode(args[0]))
+        _note(LINK, path, os.path.lexists(path), os.path.normpath(leads_to))
 
 
-def _changed(args: tuple[Any, ...]) -> None:
-    path = _path(args[0])
+def _changed(args: tuple[Any, ...], folder: int = -1) -> None:
+    path = _path(args[0], folder)
     if path is not None:
         _note(WRITE, path)
 
 
+def _changed_below(args: tuple[Any, ...]) -> None:
+    """What a path names was changed; the last argument is the number of the folder that it begins at."""
+    _changed(args, args[-1])
+
+
 def _database(args: tuple[Any, ...]) -> None:
-    name = args[0]
-    if name in (":memory:", "", b":memory:", b"") or "mode=memory" in str(name):
+    text = os.fsdecode(args[0])
+    if text in (":memory:", ""):
         return
-    text = os.fsdecode(name)
-    path = _path(text.removeprefix("file:").partition("?")[0])
+    if text.startswith("file:"):
+        _database_of_address(text)
+    _used(_path(text))  # an address is the name of a file for those who do not say that it is one
+
+
+def _database_of_address(text: str) -> None:
+    """A database as sqlite understands addresses: some are in memory, some may only be read."""
+    found = urlsplit(text)
+    named, options = unquote(found.path), parse_qs(found.query)
+    mode = options.get("mode", [""])[-1]
+    if named in (":memory:", "") or mode == "memory":
+        return
+    path = _path(named)
+    if path is not None and (mode == "ro" or options.get("immutable", ["0"])[-1] in ("1", "true", "yes", "on")):
+        _note(READ, path, _mode(path) != 0)
+    else:
+        _used(path)
+
+
+def _used(path: str | None) -> None:
+    """A database that may be read and written."""
     if path is not None:
         existed = _mode(path) != 0
         _note(WRITE, path, existed)
@@ -277,7 +323,7 @@ def _moved(args: tuple[Any, ...]) -> None:
 def _thread(args: tuple[Any, ...]) -> None:
     started = getattr(args[0], "__self__", None)
     whose, certain = _belongs_to()
-    if not isinstance(started, threading.Thread) or not certain or place_of_event(2, _no_code) is None:
+    if not isinstance(started, threading.Thread) or not certain or place_of_event(_actor(), _no_code) is None:
         return
     for each in whose:
         _starters[started] = each
@@ -294,11 +340,11 @@ _HANDLERS: Final[dict[str, Callable[[tuple[Any, ...]], None]]] = {
     "shutil.rmtree": _removed,
     "os.rename": _renamed,
     "os.link": _linked,
-    "os.symlink": _linked,
+    "os.symlink": _linked_by_name,
     "os.truncate": _changed,
-    "os.utime": _changed,
-    "os.chmod": _changed,
-    "os.chown": _changed,
+    "os.utime": _changed_below,
+    "os.chmod": _changed_below,
+    "os.chown": _changed_below,
     "os.setxattr": _changed,
     "sqlite3.connect": _database,
     "os.chdir": _moved,

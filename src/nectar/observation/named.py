@@ -24,7 +24,7 @@ _MOST: Final = 64  # texts that are looked at
 _WATCHED: Final = 32  # files that are watched
 _QUOTED: Final = re.compile(r"'([^'\n]+)'|\"([^\"\n]+)\"")
 _WILDCARD: Final = re.compile(r"[*?\[]")
-_OPENED, _MODIFIED = 0x20, 0x2  # IN_OPEN, IN_MODIFY
+_OPENED, _MODIFIED, _TOO_MANY = 0x20, 0x2, 0x4000  # IN_OPEN, IN_MODIFY, IN_Q_OVERFLOW
 _EVENT: Final = struct.Struct("iIII")
 
 
@@ -55,13 +55,14 @@ def _before_wildcard(text: str) -> str:
 class NamedFiles:
     """The files that texts name, from `begin()` to `end()`."""
 
-    __slots__ = ("_before", "_by_number", "_listener", "_paths", "_there")
+    __slots__ = ("_before", "_by_number", "_listener", "_paths", "_there", "_unwatched")
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._paths = paths_in(texts)
         self._before: dict[str, tuple[int, ...] | None] = {}
         self._there: list[str] = []
         self._by_number: dict[int, str] = {}
+        self._unwatched: list[str] = []
         self._listener: int | None = None
 
     def begin(self, allowed: Allowed) -> None:
@@ -70,10 +71,16 @@ class NamedFiles:
         self._before = {path: _stamp(path) for path in named if not allowed.reads(path)}
         self._there = [path for path, stamp in self._before.items() if stamp is not None and _counts(path)][:_WATCHED]
         if self._there:
-            self._listener = _new_listener()
-            if self._listener is not None:
-                numbers = [(_listen(self._listener, path), path) for path in self._there]
-                self._by_number = {number: path for number, path in numbers if number >= 0}
+            self._listener = listener = _new_listener()
+            numbers = [(-1 if listener is None else _listen(listener, path), path) for path in self._there]
+            self._by_number = {number: path for number, path in numbers if number >= 0}
+            self._unwatched = [path for number, path in numbers if number < 0]
+
+    def close(self) -> None:
+        """Nothing is listened to any more; a second time says nothing."""
+        if self._listener is not None:
+            os.close(self._listener)
+            self._listener = None
 
     def end(self, known: Container[str] = (), others: Container[str] = ()) -> list[Observation]:
         """What happened to the files since.
@@ -82,35 +89,46 @@ class NamedFiles:
         """
         if not self._before:
             return []
+        opened = self._opened()
+        self.close()
         written = [path for path, stamp in self._before.items() if path not in known and _is_changed(path, stamp)]
         found = [Observation(f"writes {path}") for path in written]
-        for path, named in self._opened():
+        for path, named in opened:
             if path not in known:
                 found.append(Observation(f"reads {path}", named and path not in others))
         return found
 
     def _opened(self) -> list[tuple[str, bool]]:
         """Files that were opened, or of which nobody can tell; and whether it is certain that the named one was."""
-        heard: list[tuple[str, bool]] = []
-        if self._listener is not None:
-            heard = list(self._heard())
-            os.close(self._listener)
-        unheard = set(self._there) - set(self._by_number.values())
-        return heard + [(path, False) for path in sorted(unheard) if not _is_folder(self._before[path])]
+        try:
+            heard = [] if self._listener is None else list(self._heard(self._listener))
+        except OverflowError:
+            return [(path, False) for path in self._there]
+        return heard + [(path, False) for path in self._unwatched if not _is_folder(self._before[path])]
 
-    def _heard(self) -> Iterator[tuple[str, bool]]:
-        """Files that were opened, and whether it was they that were named, and not only their folder."""
-        assert self._listener is not None
-        with suppress(BlockingIOError):
-            data = os.read(self._listener, 1 << 16)
+    def _heard(self, listener: int) -> Iterator[tuple[str, bool]]:
+        """Files that were opened, and whether it was they that were named, and not only their folder.
+
+        Raises OverflowError if there were more than the system could tell of.
+        """
+        for number, kind, name in _events(listener):
+            if kind & _TOO_MANY:
+                raise OverflowError
+            path = self._by_number.get(number)
+            if path is not None and not is_code(name):
+                yield (os.path.join(path, name), False) if name else (path, not _is_folder(self._before[path]))
+
+
+def _events(listener: int) -> Iterator[tuple[int, int, str]]:
+    """What the system tells: the number of what is listened to, what happened, and to which file in a folder."""
+    with suppress(BlockingIOError):
+        while data := os.read(listener, 1 << 16):
             at = 0
             while at < len(data):
-                number, _, _, length = _EVENT.unpack_from(data, at)
+                number, kind, _, length = _EVENT.unpack_from(data, at)
                 name = os.fsdecode(data[at + _EVENT.size : at + _EVENT.size + length].rstrip(b"\0"))
                 at += _EVENT.size + length
-                path = self._by_number.get(number)
-                if path is not None and not is_code(name):
-                    yield (os.path.join(path, name), False) if name else (path, not _is_folder(self._before[path]))
+                yield number, kind, name
 
 
 def _counts(path: str) -> bool:

@@ -6,7 +6,7 @@ Nectar reads its own files, an import reads modules, a traceback reads sources, 
 
 from __future__ import annotations
 
-import sys
+import weakref
 from collections.abc import Set as AbstractSet
 from types import CodeType, FrameType
 from typing import Final, NamedTuple
@@ -25,6 +25,7 @@ _CALLERS: Final = frozenset(
     {"nectar.dialects.python.memo", "nectar.dialects.polars.engine", "nectar.dialects.polars.watching"}
 )
 _FINALIZING: Final = ("__del__", "_cleanup")
+_FINALIZER: Final = weakref.finalize.__call__.__code__  # of an object that was let go, maybe a while ago
 
 
 class Place(NamedTuple):
@@ -37,12 +38,12 @@ class Place(NamedTuple):
     finalizing: bool
 
 
-def place_of_event(depth: int, vouched: AbstractSet[CodeType]) -> Place | None:
+def place_of_event(frame: FrameType | None, vouched: AbstractSet[CodeType]) -> Place | None:
     """Where the program is, or None if what happens is none of its business.
 
-    vouched: code that people have declared to be pure, below which nothing is looked at.
+    frame: what has caused the event. vouched: code that people have declared to be pure, below which nothing is looked
+    at.
     """
-    frame: FrameType | None = sys._getframe(depth + 1)
     text, finalizing = "", False
     while frame is not None:
         code, module = frame.f_code, frame.f_globals.get("__name__", "")
@@ -53,7 +54,7 @@ def place_of_event(depth: int, vouched: AbstractSet[CodeType]) -> Place | None:
                 break
             if module.startswith((*_IMPORTING, "nectar.")) or (module, code.co_name) in _ASIDE:
                 return None
-            finalizing = finalizing or code.co_name in _FINALIZING
+            finalizing = finalizing or code.co_name in _FINALIZING or code is _FINALIZER
             if _is_of_program(code, module):
                 if code.co_name == "<module>":  # it is being imported
                     return None

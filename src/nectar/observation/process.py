@@ -7,11 +7,15 @@ that are not loaded are not looked at.
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import operator
 import signal
 import sys
-from collections.abc import Callable, Iterator
+import weakref
+from collections.abc import Callable, Hashable, Iterator
+from functools import lru_cache
+from importlib import _bootstrap
 from typing import Any, Final, NamedTuple
 
 from nectar.recursion import limit_of_program
@@ -35,6 +39,11 @@ def state_now() -> State:
     """What the process keeps at this moment, of modules that are loaded."""
     modules = sys.modules
     return [(kept, _taken(kept, modules[kept.module])) for kept in _KEPT if kept.module in modules]
+
+
+def is_importing() -> bool:
+    """Whether some thread is in the middle of an import: its module is there already, and changes settings yet."""
+    return bool(_bootstrap._module_locks)  # type: ignore[attr-defined]
 
 
 def differences(before: State, imported: bool) -> Iterator[str]:
@@ -62,13 +71,44 @@ def _are_same(now: object, before: object) -> bool:
 
 
 def _numpy_generator(mtrand: Any) -> object:
-    """The state of numpy's global generator: its bytes where they lie, for its copy takes ten times as long."""
-    bits = mtrand._rand._bit_generator
-    if type(bits).__name__ != "MT19937":
-        return bits.state
-    import ctypes
+    """The state of numpy's global generator: its words, and of the object the second of two normal draws it keeps."""
+    shared = mtrand._rand
+    kind: Any = type(shared)
+    bits = shared._bit_generator
+    if type(bits).__name__ != "MT19937" or not _lies_in_object(kind, _second_normal):
+        return bits.state, shared.get_state(legacy=False)
+    return ctypes.string_at(bits.ctypes.state_address, _WORDS * 4 + 4), _bytes_of(shared, kind)
 
-    return ctypes.string_at(bits.ctypes.state_address, _WORDS * 4 + 4)
+
+def _second_normal(kind: type[Any]) -> tuple[Any, Callable[[], object]]:
+    """A generator of numpy, and a draw that gives what it has kept and leaves its words alone."""
+    generator = kind(0)
+    generator.standard_normal()
+    return generator, generator.standard_normal
+
+
+def _one_number(kind: type[Any]) -> tuple[Any, Callable[[], object]]:
+    generator = kind(0)
+    generator.random()
+    return generator, generator.random
+
+
+def _bytes_of(generator: object, kind: Any) -> bytes:
+    """What an object holds in memory of its own, as its class lays it out; ten times as fast as asking for a copy."""
+    return ctypes.string_at(id(generator) + object.__basicsize__, kind.__basicsize__ - object.__basicsize__)
+
+
+@lru_cache(maxsize=8)
+def _lies_in_object(kind: Hashable, draw_of: Callable[[Any], tuple[Any, Callable[[], object]]]) -> bool:
+    """Whether a draw can be seen in the memory of a generator of this class; tried with one of our own."""
+    if sys.implementation.name != "cpython":
+        return False
+    generator, draw = draw_of(kind)
+    before = _bytes_of(generator, kind)
+    if _bytes_of(generator, kind) != before:
+        return False
+    draw()
+    return _bytes_of(generator, kind) != before
 
 
 def _generators(random: Any) -> object:
@@ -83,7 +123,14 @@ def _generators(random: Any) -> object:
                     found = [each for each in list(space.values()) if isinstance(each, random.Random)]
                     _shared.update({id(each): each for each in found if not isinstance(each, random.SystemRandom)})
         _looked = len(sys.modules)
-    return _States(each.getstate() for each in _shared.values())
+    return _States([_state_of(each, random.Random) for each in _shared.values()])
+
+
+def _state_of(generator: Any, kind: Any) -> object:
+    base = kind.__base__
+    if type(generator) is kind and _lies_in_object(base, _one_number):
+        return _bytes_of(generator, base), generator.gauss_next
+    return generator.getstate()
 
 
 class _States(tuple[object, ...]):
@@ -161,6 +208,11 @@ def _interpreter(sys: Any) -> object:
     )  # fmt: skip
 
 
+def _at_exit(atexit: Any) -> object:
+    """How many functions are called at the end; one of them is that of `weakref.finalize`, once anybody uses it."""
+    return atexit._ncallbacks() - bool(weakref.finalize._registered_with_atexit)  # type: ignore[attr-defined]
+
+
 def _handlers(signals: Any) -> object:
     return [signals.getsignal(each) for each in _SIGNALS]
 
@@ -186,6 +238,7 @@ _KEPT: Final[tuple[Kept, ...]] = (
     Kept("csv", "registers dialects of CSV", lambda csv: (csv.list_dialects(), csv.field_size_limit())),
     Kept("copyreg", "registers how objects are pickled", lambda copyreg: dict(copyreg.dispatch_table), by_imports=True),
     Kept("socket", "changes the default timeout of sockets", lambda socket: socket.getdefaulttimeout()),
+    Kept("atexit", "registers what is done at the end of the process (atexit)", _at_exit, by_imports=True),
     Kept("builtins", "changes builtins", lambda builtins: len(vars(builtins)), by_imports=True),
     Kept("numpy", "changes how numpy treats errors or prints", lambda np: (np.geterr(), np.get_printoptions())),
     Kept("pandas._config.config", "changes options of pandas", _pandas_options),

@@ -8,14 +8,17 @@ kept this time, and nothing is remembered against the function.
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Iterable
 from typing import Final
 
+from nectar.keys import caches
 from nectar.observation import hook
 from nectar.observation.effects import Allowed, Observation, observations_of
 from nectar.observation.named import NamedFiles
-from nectar.observation.process import State, differences, state_now
+from nectar.observation.process import State, differences, is_importing, state_now
 from nectar.observation.texts import moment_in
+from nectar.threads import is_of_nectar
 
 NOTHING: Final = Allowed()
 
@@ -28,7 +31,7 @@ class Watch(hook.Watched):
     not remembered.
     """
 
-    __slots__ = ("_allowed", "_before", "_modules", "_moment", "_named", "_seen", "_vouched")
+    __slots__ = ("_allowed", "_before", "_caches", "_modules", "_moment", "_named", "_seen", "_vouched")
 
     def __init__(
         self,
@@ -54,20 +57,26 @@ class Watch(hook.Watched):
 
     def begin(self) -> None:
         """The computation is about to run, in this thread."""
-        self._named.begin(self._allowed)
-        self._modules = len(sys.modules)
-        self._before: State = state_now()
-        hook.begin(self)
+        try:
+            self._named.begin(self._allowed)
+            self._modules = 0 if is_importing() else len(sys.modules)
+            self._before: State = state_now()
+            self._caches = caches.noted()
+            hook.begin(self)
+        except BaseException:
+            self._named.close()
+            raise
 
     def end(self, error: BaseException | None = None) -> None:
         """The computation has run; a second time says nothing."""
         if self.done:
             return
         hook.end(self)
+        caches.note_what_was_added(self._caches)
         known = self.excused.union(*((event.subject, event.target) for event in self.events))
         opened = self._named.end(known, self.others)
         if error is None:  # otherwise nothing is kept
-            certain = self.alone and not self.cooperative and not self._vouched
+            certain = self.alone and not self.cooperative and not self._vouched and not _others_run()
             imported = len(sys.modules) != self._modules
             self._seen = [Observation(text, certain) for text in differences(self._before, imported)]
             self._seen += [each._replace(certain=each.certain and not self._vouched) for each in opened]
@@ -82,3 +91,9 @@ class Watch(hook.Watched):
         if left:
             found.append(Observation(f"leaves a thread running: {left[0]}", certain=False))
         return list(dict.fromkeys(found))
+
+
+def _others_run() -> bool:
+    """Whether the program has threads besides this one, which may have changed what the process keeps."""
+    here = threading.get_ident()
+    return any(number != here and not is_of_nectar(thread) for number, thread in list(threading._active.items()))  # type: ignore[attr-defined]

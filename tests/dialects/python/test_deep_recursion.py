@@ -72,6 +72,13 @@ def test_deep_recursion_runs_as_plain(home, function):
         assert at_depth_of_a_program(lambda: function(DEEP)) == DEEP
 
 
+def test_recursion_beyond_what_is_counted_runs_as_plain(home, monkeypatch):
+    monkeypatch.setattr("nectar.recursion._MOST", 50)
+    with nectar.reuse(home=home, reserve=0) as run:
+        assert at_depth_of_a_program(lambda: depth(200)) == 200
+    assert len(run.parts) <= 50
+
+
 def test_two_functions_that_call_each_other(home):
     with nectar.reuse(home=home, reserve=0):
         assert at_depth_of_a_program(lambda: even(DEEP)) is True

@@ -6,9 +6,11 @@ import datetime
 import decimal
 import enum
 import fractions
+import gc
 import pathlib
 import threading
 import uuid
+import weakref
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +21,7 @@ import pytest
 from tests.dialects.python.programs import OUTCOMES
 
 import nectar
+from nectar.dialects.python import pickling
 
 
 @dataclasses.dataclass(frozen=True)
@@ -401,6 +404,7 @@ def test_classes_of_scripts_and_classes_that_move_or_change(program):
 import json, sys
 import numpy as np
 import nectar
+from nectar.dialects.python import pickling
 from kinds import Thing
 
 class Mine:
@@ -429,3 +433,15 @@ print(json.dumps(told))
     assert moved[1] in ([1, "thing reused", True, "moved"], [1, "thing computed", True, "moved"])
     program.write(moved=kinds + "        self.new = 1\n")
     assert program.told("script") == [[1, "mine reused", True, "__main__"], [1, "thing computed", True, "moved"]]
+
+
+def test_classes_are_not_held_by_what_is_known_of_them():
+    class Local:
+        pass
+
+    assert not pickling.is_doubtful(Local())
+    gone = weakref.ref(Local)
+    del Local
+    gc.collect()
+    assert gone() is None
+    assert all(reference() is not None for reference, _ in pickling._known.values())

@@ -24,6 +24,7 @@ from nectar.keys.call import program_of
 from nectar.keys.expansion import Expansion, WalkContext, joined
 from nectar.model.entry import Entry
 from nectar.quantities import parse_duration
+from nectar.recursion import is_too_deep
 from nectar.report.run import Part
 from nectar.session import Session, current
 from nectar.store.read import Result
@@ -114,7 +115,7 @@ class Memoized(Generic[_P, _R]):
 
     def __call__(self, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         """What the function gives for these arguments; computed only if nobody knows it yet."""
-        session = current()
+        session = None if is_too_deep() else current()
         if session is None:
             return self.function(*args, **kwargs)
         if self.is_async:
@@ -187,7 +188,7 @@ class Memoized(Generic[_P, _R]):
 
     def call(self, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         """What the function gives when it is run now, whatever is known; the new result takes the place of the old."""
-        session = current()
+        session = None if is_too_deep() else current()
         if session is None:
             return self.function(*args, **kwargs)
         if self.is_async:

@@ -11,11 +11,15 @@ import copyreg
 import dataclasses
 import enum
 import types
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from nectar.keys.origin import origin_of_class
 from nectar.keys.values.bulk import added_attributes
+from nectar.keys.weak import reference_in
 from nectar.model.origin import APPLICATION
+
+if TYPE_CHECKING:
+    import weakref
 
 _AS_OBJECT: Final = ("__reduce_ex__", "__reduce__", "__getstate__", "__setstate__", "__getnewargs_ex__")
 _OF_CONTAINERS: Final = ("__setitem__", "__iter__", "__len__", "items", "append", "extend")
@@ -24,7 +28,7 @@ _GENERATED: Final = frozenset(
     for name in ("_dataclass_getstate", "_dataclass_setstate")
     if (found := getattr(dataclasses, name, None)) is not None
 )
-_known: dict[int, tuple[type, bool]] = {}
+_known: Final[dict[int, tuple[weakref.ref[type], bool]]] = {}
 
 
 def is_doubtful(value: object) -> bool:
@@ -36,7 +40,7 @@ def _pickles_exactly(cls: type) -> bool:
     """Whether instances of a class come back from a pickle as they were, whatever they hold."""
     known = _known.get(id(cls))
     if known is None:
-        known = _known[id(cls)] = (cls, _judged(cls))
+        known = _known[id(cls)] = (reference_in(_known, cls), _judged(cls))
     return known[1]
 
 
