@@ -2,6 +2,7 @@
 
 import base64
 import collections
+import ctypes
 import functools
 import hashlib
 import importlib
@@ -276,6 +277,51 @@ def test_builtin_functions():
     assert origin_of_builtin(math.sin).module == "math"
     assert origin_of_builtin(dict.fromkeys).module == "builtins"
     assert origin_of_builtin(numpy.array).name == "numpy"
+
+
+class _Method(ctypes.Structure):
+    _fields_ = (("name", ctypes.c_char_p), ("code", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p))
+
+
+@pytest.fixture
+def nameless():
+    """A native function that says neither where it is from nor what it is bound to, as those of OpenCV."""
+    method = _Method(b"blur", ctypes.cast(ctypes.pythonapi.Py_IncRef, ctypes.c_void_p).value, 8, None)
+    make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(
+        ("PyCFunction_NewEx", ctypes.pythonapi)
+    )
+    made = make(ctypes.addressof(method), None, None)
+    assert made.__module__ is None
+    assert made.__self__ is None
+    yield made
+    origin._publishers.pop(id(made), None)
+    del made
+
+
+def _native_of_application(monkeypatch):
+    module = types.ModuleType("application_native")
+    module.__spec__ = importlib.util.spec_from_file_location("application_native", "/nowhere/application_native.so")
+    monkeypatch.setitem(sys.modules, "application_native", module)
+    return module
+
+
+def test_a_native_function_without_a_module_is_of_the_library_that_has_it(nameless, monkeypatch):
+    assert origin_of_builtin(nameless) is APPLICATION
+    monkeypatch.setattr(numpy, "blur", nameless, raising=False)
+    monkeypatch.setattr(sys.modules[__name__], "blur", nameless, raising=False)  # imported by the application
+    assert origin_of_builtin(nameless) == origin_of_module(numpy)
+
+
+def test_but_not_if_two_libraries_have_it(nameless, monkeypatch):
+    monkeypatch.setattr(numpy, "blur", nameless, raising=False)
+    monkeypatch.setattr(attr, "blur", nameless, raising=False)
+    assert origin_of_builtin(nameless) is APPLICATION
+
+
+def test_nor_if_it_is_native_code_of_the_application(nameless, monkeypatch):
+    monkeypatch.setattr(numpy, "blur", nameless, raising=False)
+    monkeypatch.setattr(_native_of_application(monkeypatch), "blur", nameless, raising=False)
+    assert origin_of_builtin(nameless) is APPLICATION
 
 
 def test_installed_packages_can_be_treated_as_application_code():

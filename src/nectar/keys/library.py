@@ -102,12 +102,13 @@ def _default_in_brief(value: object) -> bytes:
 def _expand_dispatcher(function: types.FunctionType, registry: dict[type, Any], origin: Origin) -> Expansion:
     """A generic function: its implementations by type; the cache of earlier dispatches does not count."""
     items = tuple(registry.items())
-    known = frozenset(items)
+    # In an order of their own and not as a set, whose members must not lead back to it: implementations may dispatch.
+    ordered = sorted(items, key=lambda item: (str(item[0].__module__), item[0].__qualname__))
 
     def still() -> bool:
         return len(registry) == len(items) and all(registry.get(kind) is made for kind, made in items)
 
-    return Expansion("generic function", joined(*_name(origin)), (known,), ("implementations",), still=still)
+    return Expansion("generic function", joined(*_name(origin)), ordered, still=still)
 
 
 def _holds(cell: types.CellType) -> bool:

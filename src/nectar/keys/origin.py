@@ -327,10 +327,32 @@ def origin_of_builtin(builtin: BuiltinFunctionType | Any) -> Origin:
         return origin_of_class(owner)
     if not isinstance(owner, ModuleType):
         name = getattr(builtin, "__module__", None)
-        owner = sys.modules.get(name) if type(name) is str else None
+        owner = sys.modules.get(name) if type(name) is str else _publisher_of(builtin)
         if not isinstance(owner, ModuleType) or _namespace(owner).get(getattr(builtin, "__name__", "")) is not builtin:
             return APPLICATION
     return origin_of_module(owner)
+
+
+_publishers: dict[int, tuple[object, ModuleType]] = {}
+
+
+def _publisher_of(builtin: Any) -> ModuleType | None:
+    """The installed module in which a function is found that names none; None if several libraries have it.
+
+    Nor is it the library's if a native module of the application has it, which may have put it there.
+    """
+    known = _publishers.get(id(builtin))
+    if known is not None:
+        return known[1]
+    modules: list[object] = list(sys.modules.values())
+    found = [each for each in modules if isinstance(each, ModuleType)]
+    having = [each for each in found if _namespace(each).get(builtin.__name__) is builtin]
+    installed = sorted((each for each in having if is_installed(each)), key=lambda each: each.__name__)
+    alone = len({_true_origin(each).name for each in installed}) == 1
+    if not alone or any(is_native(each) for each in having if not is_installed(each)):
+        return None
+    _publishers[id(builtin)] = builtin, installed[0]
+    return installed[0]
 
 
 # native extensions of the application

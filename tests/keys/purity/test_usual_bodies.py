@@ -240,7 +240,23 @@ def _(x: int):
     return f"int {x}"
 
 
+@functools.singledispatch
+def plain(x):
+    return x
+
+
+@plain.register(set)
+def _(x):
+    return sorted(x)
+
+
+@plain.register(dict)
+def _(x):
+    return {str(k): plain(v) for k, v in x.items()}
+
+
 # fmt: off
+def usually_dispatch_within(x): return plain({1: {x}})
 def usually_re(text): return [m.group(0) for m in re.finditer(r"\d+", text)] + WORD.findall(text)
 def usually_re_sub(text): return re.sub(r"(\w+)", lambda m: m.group(1).upper(), text, flags=re.I)
 def usually_json(x):
@@ -466,7 +482,12 @@ def usually_total(x): return sum(1 for _ in x), min(x, default=0)
 
 
 USUAL = [value for name, value in list(globals().items()) if name.startswith("usually_")]
-NOT_PICKLED = {"usually_lock", "usually_cached_property", "usually_singledispatch"}  # hold what cannot be
+NOT_PICKLED = {
+    "usually_lock",
+    "usually_cached_property",
+    "usually_singledispatch",
+    "usually_dispatch_within",
+}  # hold what cannot be
 
 
 @pytest.mark.parametrize("function", USUAL, ids=lambda each: each.__name__)

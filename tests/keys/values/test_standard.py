@@ -320,6 +320,24 @@ def test_the_registry_of_a_generic_function_is_found() -> None:
     assert dispatch_registry(one) is None  # type: ignore[arg-type]
 
 
+def _generic(within: object, *kinds: type) -> Any:
+    @functools.singledispatch
+    def generic(value: Any) -> object:
+        return value
+
+    for kind in kinds:
+        generic.register(kind, lambda value: [generic(each) for each in value] + [within])
+    return generic
+
+
+def test_implementations_of_a_generic_function_may_use_it() -> None:
+    known = digest(_generic(1, list, tuple))
+    assert digest(_generic(1, tuple, list)) == known  # registered in another order
+    assert digest(_generic(2, list, tuple)) != known
+    assert digest(_generic(1, list, set)) != known
+    assert digest(_generic(1, list)) != known
+
+
 def test_deeply_shared_aliases_do_not_explode() -> None:
     alias: Any = int
     bounds: Any = 1

@@ -269,7 +269,16 @@ DENIED: Final[dict[str, dict[str, str]]] = {
     "openpyxl": {"file": "load_workbook"},
     "PIL.Image": {"file": "open"},
     "imageio": {"file": "imread imwrite mimread"},
-    "cv2": {"file": "imread imwrite VideoCapture"},
+    "cv2": {
+        "file": "imread* imwrite* imcount haveImage* VideoCapture VideoWriter FileStorage CascadeClassifier "
+        "Algorithm.save HOGDescriptor.load HOGDescriptor.save",
+        "random": "randu randn randShuffle kmeans grabCut",
+        "global state": "set* redirectError",
+        "clock": "getTickCount getCPUTickCount TickMeter",
+        "environment": "get*Num* getBuildInformation useOptimized imshow waitKey* namedWindow destroy*",
+    },
+    "cv2.utils.fs": {"file": "*"},
+    "cv2.dnn": {"file": "read* Net.readFromModelOptimizer"},
     "scipy.io": {"file": "loadmat savemat mmread mmwrite"},
     "sklearn.model_selection": {"random": "train_test_split"},
     "dask.dataframe": {"file": "read_*"},
