@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
+from nectar.keys.held import Held
 from nectar.keys.library import foreign_in
 
 _CLASSES: Final = {
@@ -41,7 +42,7 @@ class _Scan(NamedTuple):
     """What lay in the namespace of a class when it was looked through, and what of that was of the application."""
 
     held: dict[str, object]
-    operators: tuple[object, ...]
+    operators: Held
     put: list[tuple[str, object]]
 
 
@@ -54,11 +55,11 @@ def _put_onto(cls: type, names: frozenset[str]) -> list[tuple[str, object]]:
     if (
         scan is None
         or len(space) != len(scan.held)
-        or any(space[name] is not scan.held.get(name) for name in names & scan.held.keys() if name in space)
-        or any(map(operator.is_not, map(space.get, _RUN_BY_OPERATORS), scan.operators))
+        or not scan.operators.is_still_in(space)
+        or not all(map(operator.is_, map(space.get, names), map(scan.held.get, names)))
     ):
         put = [(label.rpartition(".")[2], value) for label, value in foreign_in(cls)[0]]
-        scan = _scans[cls] = _Scan(dict(space), tuple(map(space.get, _RUN_BY_OPERATORS)), put)
+        scan = _scans[cls] = _Scan(dict(space), Held(space, _RUN_BY_OPERATORS), put)
     return scan.put
 
 

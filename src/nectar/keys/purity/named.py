@@ -41,7 +41,7 @@ def is_query(receiver: Fact, name: str) -> bool:
 
 def is_formula(called: object) -> bool:
     """Whether a callable takes a formula, whose names are looked up where it is called."""
-    if called is None or _WITH_FORMULAS.isdisjoint(sys.modules):
+    if called is None or not any(map(sys.modules.__contains__, _WITH_FORMULAS)):
         return False
     found = verdict(called)
     return found is not None and found.takes_names

@@ -14,6 +14,7 @@ from functools import cache
 from types import BuiltinMethodType, MethodType, MethodWrapperType, ModuleType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from nectar.keys.held import Held
 from nectar.keys.modules import Follower, is_arriving
 from nectar.keys.origin import is_installed
 from nectar.keys.purity.deny import (
@@ -199,6 +200,7 @@ class _State:
         self.indexed: dict[str, ModuleType] = {}
         self.index: dict[int, list[_Entry]] = {}
         self.owners: dict[int, list[_Entry]] = {}
+        self.there: Held | None = None  # the modules of interest, when all were taken in
 
 
 _state = _State()
@@ -216,6 +218,9 @@ def are_made() -> bool:
 
 
 def _take_in_new() -> bool:
+    if _state.there is not None and _state.there.is_still_in(sys.modules):
+        return True
+    there = Held(sys.modules, _OF_INTEREST)
     complete = True
     for name in _OF_INTEREST:
         module = sys.modules.get(name)
@@ -230,6 +235,8 @@ def _take_in_new() -> bool:
             if is_installed(module):
                 raise
         _state.indexed[name] = module
+    if complete:
+        _state.there = there
     return complete
 
 
