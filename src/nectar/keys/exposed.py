@@ -7,12 +7,12 @@ handed to code that might (`df.agg([mean])` names a column after it), it is expo
 from __future__ import annotations
 
 import functools
-import inspect
 import types
 from dataclasses import dataclass
 
 from nectar.keys.bytecode.decode import parameter_names
 from nectar.keys.expansion import Expansion, WalkContext, always, joined
+from nectar.keys.inspection import attributes_of, is_a
 from nectar.keys.origin import origin_of_class, origin_of_function
 from nectar.model.origin import APPLICATION
 
@@ -29,13 +29,13 @@ def shows_anything(value: object) -> bool:
     kind = type(value)
     if kind is types.FunctionType:
         return origin_of_function(value) is APPLICATION  # type: ignore[arg-type]
-    if isinstance(value, type):
+    if is_a(value, type):
         return origin_of_class(value) is APPLICATION
     if kind in (list, tuple, set, frozenset, dict):
         return any(shows_anything(member) for member in _members(value) if type(member) not in _PLAIN)
     if kind in _WRAPPERS:
         return True
-    return not isinstance(value, types.ModuleType) and origin_of_class(kind) is APPLICATION
+    return not is_a(value, types.ModuleType) and origin_of_class(kind) is APPLICATION
 
 
 _WRAPPERS = frozenset((types.MethodType, functools.partial, functools._lru_cache_wrapper))
@@ -43,7 +43,7 @@ _PLAIN = frozenset((int, float, str, bytes, bool, complex, type(None), list, tup
 
 
 def _members(value: object) -> list[object]:
-    return [*value, *value.values()] if isinstance(value, dict) else list(value)  # type: ignore[call-overload]
+    return [*value, *value.values()] if is_a(value, dict) else list(value)  # type: ignore[call-overload]
 
 
 def expand_exposed(exposed: Exposed, walk: WalkContext) -> Expansion:
@@ -51,40 +51,39 @@ def expand_exposed(exposed: Exposed, walk: WalkContext) -> Expansion:
     value = exposed.value
     if not walk.expose(value):
         return Expansion("exposed before", by_value=True, still=always)
-    if isinstance(value, types.FunctionType):
+    if is_a(value, types.FunctionType):
         names = joined(value.__name__, value.__qualname__, *parameter_names(value.__code__))
         annotations = dict(value.__annotations__)
         return Expansion(
             "exposed", names, (annotations,), ("annotations",), still=lambda: _unchanged(value, names, annotations)
         )
-    if isinstance(value, type):
+    if is_a(value, type):
         names = _names_of_class(value)
         annotations = dict(vars(value).get("__annotations__", {}))
         bases = [Exposed(base) for base in value.__bases__ if origin_of_class(base) is APPLICATION]
         still = lambda: _names_of_class(value) == names  # noqa: E731 - a def would not say more
         return Expansion("exposed", names, (annotations, *bases), ("annotations",), still=still)
     order = b""
-    if isinstance(value, types.MethodType):
+    if is_a(value, types.MethodType):
         parts: list[object] = [value.__func__, type(value.__self__)]
-    elif isinstance(value, functools.partial):
+    elif is_a(value, functools.partial):
         parts = [value.func, *value.args, *value.keywords.values()]
-    elif isinstance(value, functools._lru_cache_wrapper):
+    elif is_a(value, functools._lru_cache_wrapper):
         parts = [value.__wrapped__]
-    elif isinstance(value, (list, tuple, set, frozenset, dict)):
+    elif is_a(value, (list, tuple, set, frozenset, dict)):
         parts = _members(value)
     else:
-        own = inspect.getattr_static(value, "__dict__", {})
-        own = vars(value) if isinstance(own, types.GetSetDescriptorType) else own
-        order = joined(*(name for name in own if isinstance(name, str))) if isinstance(own, dict) else b""
-        parts = [type(value), *(own.values() if isinstance(own, dict) else ())]
-    if isinstance(value, (set, frozenset)):
+        own = attributes_of(value)
+        order = joined(*(name for name in own if type(name) is str))
+        parts = [type(value), *own.values()]
+    if is_a(value, (set, frozenset)):
         parts.sort(key=walk.bytes_of)
     return Expansion("exposed", order, [Exposed(part) for part in parts if shows_anything(part)], still=always)
 
 
 def _names_of_class(cls: type) -> bytes:
     """Names of a class and of what its methods can be given by keyword."""
-    methods = {name: value for name, value in vars(cls).items() if isinstance(value, types.FunctionType)}
+    methods = {name: value for name, value in vars(cls).items() if is_a(value, types.FunctionType)}
     signatures = (joined(name, *parameter_names(methods[name].__code__)) for name in sorted(methods))
     return joined(cls.__name__, cls.__qualname__, *signatures)
 

@@ -19,6 +19,7 @@ from nectar.keys.ambient import EnvironmentVariable
 from nectar.keys.bytecode.decode import instructions, parameter_names
 from nectar.keys.bytecode.operation import Operation, UnknownInstruction
 from nectar.keys.bytecode.template import template_of
+from nectar.keys.inspection import is_a
 from nectar.keys.origin import origin_of_module
 from nectar.model.origin import APPLICATION
 
@@ -58,7 +59,7 @@ def _attribute(renderer: Renderer, operation: Operation) -> object:
     name: str = operation.arg  # type: ignore[assignment]
     if owner is os.environ and name == "get":
         return _ENVIRONMENT_GET
-    if not isinstance(owner, types.ModuleType):
+    if not is_a(owner, types.ModuleType):
         return MISSING
     said = renderer.labels.get(operation.operands[0], owner.__name__).removeprefix("global ")
     renderer.label(operation, f"{said}.{name}")
@@ -110,7 +111,7 @@ def _package(renderer: Renderer) -> str:
 
 def _import_from(renderer: Renderer, operation: Operation) -> object:
     owner = renderer.known.get(operation.operands[0], MISSING)
-    if not isinstance(owner, types.ModuleType):
+    if not is_a(owner, types.ModuleType):
         return MISSING
     name: str = operation.arg  # type: ignore[assignment]
     renderer.label(operation, f"{owner.__name__}.{name}")
@@ -128,7 +129,7 @@ def _subscript(renderer: Renderer, operation: Operation) -> object:
     key = renderer.constant(operation.operands[1])
     if type(key) is not str:
         return MISSING
-    if isinstance(owner, GlobalsView):
+    if is_a(owner, GlobalsView):
         renderer.label(operation, f"global {key}")
         return renderer.resolution.read(owner.namespace, key)
     if owner is sys.modules:
@@ -178,7 +179,7 @@ def _call_getattr(renderer: Renderer, operation: Operation) -> object:
     if len(operation.operands) < 3:
         return MISSING
     owner, name = renderer.known.get(operation.operands[1], MISSING), renderer.constant(operation.operands[2])
-    if not isinstance(owner, types.ModuleType) or type(name) is not str:
+    if not is_a(owner, types.ModuleType) or type(name) is not str:
         return MISSING
     renderer.label(operation, f"{owner.__name__}.{name}")
     return _of_module(renderer, owner, name)

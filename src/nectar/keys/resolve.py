@@ -36,6 +36,7 @@ from nectar.keys.bytecode.template import RETURN, Block, Template, template_of
 from nectar.keys.expansion import joined, sized
 from nectar.keys.features import Features
 from nectar.keys.folding import FOLDS, MISSING, GlobalsView
+from nectar.keys.inspection import is_a
 
 SIGNATURE_FLAGS: Final = (
     inspect.CO_VARARGS | inspect.CO_VARKEYWORDS | inspect.CO_GENERATOR | inspect.CO_COROUTINE
@@ -79,7 +80,7 @@ def resolve_function(function: types.FunctionType, observed: Features) -> tuple[
 def builtins_of(function: types.FunctionType) -> dict[str, object]:
     """The namespace a function takes builtins from."""
     found: Any = getattr(function, "__builtins__")  # noqa: B009 - type checkers disagree about its type
-    return found if isinstance(found, dict) else vars(found)
+    return found if is_a(found, dict) else vars(found)
 
 
 def contents(function: types.FunctionType) -> dict[str, object]:
@@ -267,7 +268,7 @@ class Renderer:
 
     def _inlined(self, content: Template | EnvironmentVariable, operation: Operation) -> bytes:
         """eval() of constant text by what the text does; a variable of the environment by name, value and default."""
-        if isinstance(content, EnvironmentVariable):
+        if is_a(content, EnvironmentVariable):
             variable = self.resolution.operand(content, f"environment variable {content.name}")
             return b"V" + operation.name.encode() + variable + b"".join(map(self.token, operation.operands[2:]))
         part = Part(content, self.part)
@@ -342,7 +343,7 @@ class Renderer:
     def _new_token(self, value: int) -> bytes:
         if value in self.known:
             known = self.known[value]
-            source = known.source if isinstance(known, GlobalsView) else known
+            source = known.source if is_a(known, GlobalsView) else known
             return self.resolution.operand(source, self.labels.get(value, ""))
         kind, data = self.template.kinds[value], self.template.data[value]
         if kind == PARAM:

@@ -9,8 +9,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
-from types import CodeType, FunctionType
+from pathlib import PurePath
+from types import CodeType, FunctionType, ModuleType
 from typing import Final
+
+from nectar.keys.inspection import attributes_of, is_a
 
 _MOST: Final = 200  # values that are looked at
 _CONTAINERS: Final = (list, tuple, set, frozenset)
@@ -23,17 +26,16 @@ def texts_in(values: Iterable[object]) -> Iterator[str]:
         if at >= len(pending):
             return
         value = pending[at]
-        if isinstance(value, str):
+        if is_a(value, str):
             yield value
-        elif isinstance(value, os.PathLike):
-            path = os.fspath(value)
-            yield path if isinstance(path, str) else os.fsdecode(path)
+        elif is_a(value, PurePath):
+            yield PurePath.__str__(value)
         elif type(value) in _CONTAINERS:
             pending += list(value)[:_MOST]  # type: ignore[call-overload]
         elif type(value) is dict:
             pending += list(value.values())[:_MOST]
-        elif type(getattr(value, "__dict__", None)) is dict and not isinstance(value, (type, FunctionType)):
-            pending += list(vars(value).values())[:_MOST]
+        elif not is_a(value, (type, FunctionType, ModuleType)):
+            pending += list(attributes_of(value).values())[:_MOST]
 
 
 def texts_of(functions: Iterable[FunctionType]) -> Iterator[str]:

@@ -13,6 +13,7 @@ from typing import Any, Final
 from nectar.keys.ambient import SETTINGS_OF_METHODS
 from nectar.keys.bytecode.operation import Operation
 from nectar.keys.folding import MISSING
+from nectar.keys.inspection import is_a
 from nectar.keys.origin import origin_of_function
 from nectar.keys.purity import asked, mutators, named, observers, order, tables
 from nectar.keys.purity.facts import (
@@ -139,7 +140,7 @@ class Calls(Implicit):
             caller: Any = called
             for each in caller.__reduce__()[1][: 1 if type(called) is operator.methodcaller else None]:
                 self._call_caller(type(called), each, arguments[0], arguments[1:])
-        elif callable(called) and not isinstance(called, type):
+        elif callable(called) and not is_a(called, type):
             self._call_method(Fact(OBJECT, called), "__call__", arguments, None)
         if id(called) in TEXTS:
             for argument in arguments[:1]:
@@ -147,7 +148,7 @@ class Calls(Implicit):
 
     def _get_attribute(self, name: Fact) -> None:
         """getattr(): a name that is known now is like one that is written; any other may be any."""
-        if name.kind in (CONSTANT, OBJECT) and isinstance(name.root, str):
+        if name.kind in (CONSTANT, OBJECT) and is_a(name.root, str):
             if name.root in SETTINGS_OF_METHODS:
                 self.report.settings |= {SETTINGS_OF_METHODS[name.root]}
             feature = observers.ATTRIBUTE_FEATURES.get(name.root)
@@ -160,14 +161,14 @@ class Calls(Implicit):
 
     def _call_method(self, owner: Fact, name: str, arguments: list[Fact], operation: Operation | None) -> None:
         owner = self.resolved(owner)
-        if owner.kind == OBJECT and not isinstance(owner.root, types.ModuleType):
+        if owner.kind == OBJECT and not is_a(owner.root, types.ModuleType):
             found = static_attribute(owner.root, name)
-            if not isinstance(owner.root, type) and name in mutators.mutators_of(type(owner.root)):
+            if not is_a(owner.root, type) and name in mutators.mutators_of(type(owner.root)):
                 self.change(owner, f"calls {name}(), which changes")
             elif type(found) is types.FunctionType:
-                self.give(found, arguments if isinstance(owner.root, type) else [owner, *arguments])
-            elif not isinstance(found, (classmethod, staticmethod)):
-                given = arguments if isinstance(owner.root, type) else [owner, *arguments]
+                self.give(found, arguments if is_a(owner.root, type) else [owner, *arguments])
+            elif not is_a(found, (classmethod, staticmethod)):
+                given = arguments if is_a(owner.root, type) else [owner, *arguments]
                 for position in mutators.changed_arguments(found):
                     if 0 <= position < len(given):
                         self.change(given[position], f"calls {name}(), which changes")
@@ -241,9 +242,9 @@ class Calls(Implicit):
             elif (made := class_of(owner)) is not None:
                 self._judge_attribute(static_attribute(made, name), operation)
             return
-        if isinstance(owner.root, types.ModuleType):
+        if is_a(owner.root, types.ModuleType):
             return
-        if not isinstance(owner.root, type) and name in mutators.mutators_of(type(owner.root)):
+        if not is_a(owner.root, type) and name in mutators.mutators_of(type(owner.root)):
             self.change(owner, f"uses {name}(), which changes")
         self._judge_attribute(static_attribute(owner.root, name), operation)
 

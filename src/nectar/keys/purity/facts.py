@@ -17,6 +17,7 @@ from typing import Final
 from nectar.keys.bytecode.decode import parameter_names
 from nectar.keys.bytecode.operation import CELL, CONST, FREE, MERGE, PARAM, RESULT, Operation
 from nectar.keys.folding import MISSING, GlobalsView
+from nectar.keys.inspection import attributes_of, is_a
 from nectar.keys.resolve import Part
 
 OBJECT, PARTIAL, PARAMETER, ATTRIBUTE, CONSTANT, FRESH = "object", "part", "parameter", "attribute", "constant", "fresh"
@@ -111,7 +112,7 @@ class Facts:
             found = self.part.known.get(value, MISSING)
             if found is MISSING:
                 return self._result(self.template.data[value])  # type: ignore[arg-type]
-            return Fact(OBJECT, found.source if isinstance(found, GlobalsView) else found)
+            return Fact(OBJECT, found.source if is_a(found, GlobalsView) else found)
         if kind == PARAM:
             number: int = self.template.data[value]  # type: ignore[assignment]
             return self._given_by_outer(number) if self.part.nested else _parameter(number)
@@ -147,14 +148,14 @@ class Facts:
             if id(callee.root) in _PASSES_ON:
                 return inside(self._worst(list(operation.operands[1:])))
             found = self._derived(operation.operands[1:])
-            if not isinstance(callee.root, type) and callee.name not in _PATH_METHODS:
+            if not is_a(callee.root, type) and callee.name not in _PATH_METHODS:
                 return found
             return Fact(found.kind, found.root, made=_made_by_calling(callee))
         if name == "BINARY_OP" and operation.arg in _DIVIDES:
             return Fact(FRESH, made=next(filter(None, map(_path_class, map(self.of, operation.operands))), None))
         if name in _GATHERS:
             return self._derived(operation.operands)
-        if name == "BINARY_OP" and isinstance(operation.arg, int) and operation.arg >= _IN_PLACE:
+        if name == "BINARY_OP" and is_a(operation.arg, int) and operation.arg >= _IN_PLACE:
             return inside(self.of(operation.operands[0]))
         if name == "LOAD_SLOT":
             return self._worst(self._stored_in(("slot", operation.arg)))
@@ -242,7 +243,7 @@ def class_of(fact: Fact) -> type | None:
     """The class that a value is an instance of, where the code shows it."""
     if fact.made is not None:
         return fact.made
-    if fact.kind == OBJECT and not isinstance(fact.root, (types.ModuleType, type)):
+    if fact.kind == OBJECT and not is_a(fact.root, (types.ModuleType, type)):
         return type(fact.root)
     if fact.kind == ATTRIBUTE and fact.owner is not None and fact.name in _PATH_PARTS:
         return _path_class(fact.owner)
@@ -256,7 +257,7 @@ def _path_class(fact: Fact) -> type | None:
 
 def _made_by_calling(callee: Fact) -> type | None:
     """The class of what a call gives: a class that is called, or that of a path whose method gives a path."""
-    if callee.kind == OBJECT and isinstance(callee.root, type):
+    if callee.kind == OBJECT and is_a(callee.root, type):
         return callee.root if callee.root is not type else None  # type(x) is any class
     if callee.kind == ATTRIBUTE and callee.owner is not None and callee.name in _PATH_METHODS:
         return _path_class(callee.owner)
@@ -275,7 +276,7 @@ def inside(fact: Fact) -> Fact:
 
 def _holds_objects(value: object) -> bool:
     """Whether a value can hold functions, classes or instances, rather than plain data alone."""
-    return type(value) not in _PLAIN and not isinstance(value, types.ModuleType)
+    return type(value) not in _PLAIN and not is_a(value, types.ModuleType)
 
 
 def outside(fact: Fact) -> Fact:
@@ -288,14 +289,14 @@ def outside(fact: Fact) -> Fact:
 
 def static_attribute(owner: object, name: str) -> object:
     """What an attribute of an object refers to, without running anything; MISSING if only running could tell."""
-    if isinstance(owner, types.ModuleType):
+    if is_a(owner, types.ModuleType):
         return vars(owner).get(name, MISSING)
-    if isinstance(owner, type):
+    if is_a(owner, type):
         mro = type.__getattribute__(owner, "__mro__")
     else:
         mro = type(owner).__mro__
-        own = getattr(owner, "__dict__", None)
-        if isinstance(own, dict) and name in own:
+        own = attributes_of(owner)
+        if name in own:
             return own[name]
     for base in mro:
         space = type.__getattribute__(base, "__dict__")

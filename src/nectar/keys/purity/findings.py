@@ -9,6 +9,7 @@ from nectar.keys.atoms import ATOMS
 from nectar.keys.bytecode.operation import CONST, PARAM, Operation
 from nectar.keys.bytecode.template import Template
 from nectar.keys.exposed import shows_anything
+from nectar.keys.inspection import attributes_of, is_a
 from nectar.keys.purity import mutators
 from nectar.keys.purity.facts import (
     ATTRIBUTE,
@@ -84,7 +85,7 @@ class Findings:
         """A text is made of a value."""
         if shown.kind != CONSTANT:
             self.report.features |= {"texts"}
-        if shown.kind == OBJECT and not isinstance(shown.root, type):
+        if shown.kind == OBJECT and not is_a(shown.root, type):
             found = static_attribute(type(shown.root), "__repr__")
             text = static_attribute(type(shown.root), "__str__")
             if found is object.__repr__ and text is object.__str__:
@@ -98,8 +99,8 @@ class Findings:
     def expose(self, fact: Fact) -> None:
         """Somebody may look at the name, parameters and annotations of a value."""
         if fact.kind == ATTRIBUTE and fact.owner is not None and fact.owner.kind == OBJECT:
-            own = getattr(fact.owner.root, "__dict__", None)  # an attribute that lies there is shown, not its owner
-            if isinstance(own, dict) and fact.name in own:
+            own = attributes_of(fact.owner.root)  # an attribute that lies there is shown, not its owner
+            if fact.name in own:
                 fact = Fact(OBJECT, own[fact.name])
         root = outside(fact)
         shown = root.kind in (OBJECT, PARTIAL, DERIVED) and id(root.root) not in self.report.exposed
@@ -109,8 +110,8 @@ class Findings:
 
 def name_of(value: object) -> str:
     """An object in a few words."""
-    if isinstance(value, (types.FunctionType, type)):
+    if is_a(value, (types.FunctionType, type)):
         return f"{value.__qualname__}"
-    if isinstance(value, types.ModuleType):
+    if is_a(value, types.ModuleType):
         return f"the module {value.__name__}"
     return f"a captured {type(value).__name__}"

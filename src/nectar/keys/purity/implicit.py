@@ -17,6 +17,7 @@ from nectar.keys.atoms import ATOMS
 from nectar.keys.bytecode.operation import Operation
 from nectar.keys.bytecode.template import Template
 from nectar.keys.folding import MISSING
+from nectar.keys.inspection import attributes_of, is_a
 from nectar.keys.origin import origin_of_class, origin_of_function
 from nectar.keys.purity import mutators
 from nectar.keys.purity.facts import (
@@ -125,11 +126,11 @@ class Implicit(Findings):
                     self.run_of(fact, names, own=operation.name in _WITH)
         if operation.name == "MATCH_CLASS":
             names_asked: object = self.facts.of(operation.operands[2]).root
-            for name in names_asked if isinstance(names_asked, tuple) else ():
+            for name in names_asked if is_a(names_asked, tuple) else ():
                 self.run_attribute(self.facts.of(operation.operands[0]), str(name), called=True)
 
     def _of_arithmetic(self, operation: Operation) -> tuple[tuple[int, tuple[str, ...]], ...]:
-        return _OF_ARITHMETIC[operation.arg % len(_ARITHMETIC)] if isinstance(operation.arg, int) else ()
+        return _OF_ARITHMETIC[operation.arg % len(_ARITHMETIC)] if is_a(operation.arg, int) else ()
 
     def test(self, value: int) -> None:
         """A value is tested for truth."""
@@ -210,7 +211,7 @@ class Implicit(Findings):
             if found is MISSING:
                 held = fact.kind == OBJECT and static_attribute(fact.root, name) is not MISSING
                 self._run(MISSING if held else static_attribute(cls, "__getattr__"), [fact])
-            elif isinstance(found, property):
+            elif is_a(found, property):
                 self._run(found.fget, [fact])
             elif type(found) is functools.cached_property:
                 self._run(found.func, [fact])
@@ -244,10 +245,10 @@ class Implicit(Findings):
         if fact.kind != ATTRIBUTE or fact.owner is None:
             return fact
         owner = self.resolved(fact.owner)
-        if owner.kind != OBJECT or isinstance(owner.root, types.ModuleType):
+        if owner.kind != OBJECT or is_a(owner.root, types.ModuleType):
             return fact
         found = static_attribute(owner.root, fact.name)
-        bound = hasattr(type(found), "__get__") and not (methods and isinstance(owner.root, type))
+        bound = hasattr(type(found), "__get__") and not (methods and is_a(owner.root, type))
         return fact if found is MISSING or bound else Fact(OBJECT, found)
 
     def classes_of(self, fact: Fact) -> list[type]:
@@ -258,13 +259,13 @@ class Implicit(Findings):
             cls = self.uses.own_class()
             return [] if cls is None else [cls]
         known = class_of(fact)
-        if known is None and fact.kind == OBJECT and isinstance(fact.root, type):
+        if known is None and fact.kind == OBJECT and is_a(fact.root, type):
             known = type(fact.root)
         return [] if known is None else [known]
 
     def give(self, called: object, arguments: list[Fact], runs: bool = False) -> None:
         """A function of the application gets values, which it may change."""
-        if not isinstance(called, types.FunctionType) or not any(map(_outlives, arguments)):
+        if not is_a(called, types.FunctionType) or not any(map(_outlives, arguments)):
             return
         if origin_of_function(called) is not APPLICATION:
             return
@@ -306,15 +307,15 @@ def _classes_inside(container: object) -> list[type]:
     looked_at = 0
     while pending and looked_at < _MEMBERS:
         current, depth = pending.pop()
-        if isinstance(current, dict):
+        if is_a(current, dict):
             members: list[object] = list(dict.values(current))
-        elif isinstance(current, _CONTAINERS):
+        elif is_a(current, _CONTAINERS):
             members = list(current)
         else:
-            members = list(getattr(current, "__dict__", {}).values()) if depth == 2 else []
+            members = list(attributes_of(current).values()) if depth == 2 else []
         looked_at += len(members)
         kinds = {type(member) for member in members[:_MEMBERS]}
         found |= kinds
         if depth > 1 and not kinds <= ATOMS.keys():
-            pending += [(member, depth - 1) for member in members[:_MEMBERS] if isinstance(member, _CONTAINERS)]
+            pending += [(member, depth - 1) for member in members[:_MEMBERS] if is_a(member, _CONTAINERS)]
     return [kind for kind in found if kind not in ATOMS]
