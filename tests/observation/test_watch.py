@@ -605,3 +605,12 @@ def test_nothing_stays_open_if_watching_cannot_begin(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="broken"):
         Watch(texts=[str(tmp_path)]).begin()
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who opens a file")
+def test_files_beyond_those_that_can_be_watched_count_as_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(named, "_WATCHED", 2)
+    paths = [str(tmp_path / name) for name in "abc"]
+    for path in paths:
+        write(path)
+    assert seen(lambda: None, texts=paths) == [(f"reads {paths[2]}", False)]

@@ -18,10 +18,9 @@ from typing import Any, Final
 
 from nectar.observation.effects import Allowed, Observation
 from nectar.observation.installed import is_code, is_installed
+from nectar.observation.texts import LONGEST
 
-_LONGEST: Final = 1024  # characters of a text that is looked at
-_MOST: Final = 64  # texts that are looked at
-_WATCHED: Final = 32  # files that are watched
+_WATCHED: Final = 64  # files and folders that are watched; of more nobody can tell
 _QUOTED: Final = re.compile(r"'([^'\n]+)'|\"([^\"\n]+)\"")
 _WILDCARD: Final = re.compile(r"[*?\[]")
 _OPENED, _MODIFIED, _TOO_MANY = 0x20, 0x2, 0x4000  # IN_OPEN, IN_MODIFY, IN_Q_OVERFLOW
@@ -32,9 +31,7 @@ def paths_in(texts: Iterable[str]) -> list[str]:
     """Paths that texts could name: themselves, what they quote (SQL), and the folder where a pattern begins."""
     found: dict[str, None] = {}
     for text in texts:
-        if len(found) >= _MOST:
-            break
-        if 0 < len(text) <= _LONGEST and "\0" not in text:
+        if 0 < len(text) <= LONGEST and "\0" not in text:
             found.update(dict.fromkeys(_parts(text)))
     return list(found)
 
@@ -69,12 +66,12 @@ class NamedFiles:
         """From now on, whoever opens one of the files is seen; those that may be read are left out."""
         named = [os.path.abspath(path) for path in self._paths]
         self._before = {path: _stamp(path) for path in named if not allowed.reads(path)}
-        self._there = [path for path, stamp in self._before.items() if stamp is not None and _counts(path)][:_WATCHED]
+        self._there = [path for path, stamp in self._before.items() if stamp is not None and _counts(path)]
         if self._there:
             self._listener = listener = _new_listener()
-            numbers = [(-1 if listener is None else _listen(listener, path), path) for path in self._there]
+            numbers = [(-1 if listener is None else _listen(listener, path), path) for path in self._there[:_WATCHED]]
             self._by_number = {number: path for number, path in numbers if number >= 0}
-            self._unwatched = [path for number, path in numbers if number < 0]
+            self._unwatched = [path for number, path in numbers if number < 0] + self._there[_WATCHED:]
 
     def close(self) -> None:
         """Nothing is listened to any more; a second time says nothing."""

@@ -1,7 +1,7 @@
 """The texts that a computation holds: among its arguments, in its code, and in what that captured.
 
-In: values and functions. Out: texts that may name files. Values are looked at to a small depth and number: what lies
-deeper is read by the program, piece by piece, and not handed over as a name.
+In: values and functions. Out: texts that may name files. Values are looked at to a small depth and number. Of what
+holds many there is a sample: if that names files, so may the rest, and the folders of these files stand for all.
 """
 
 from __future__ import annotations
@@ -9,13 +9,17 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import PurePath
 from types import CodeType, FunctionType, ModuleType
-from typing import Final
+from typing import Any, Final
 
 from nectar.keys.inspection import attributes_of, is_a
+from nectar.observation.columns import SAMPLE, every, sample_of
 
-_MOST: Final = 200  # values that are looked at
+LONGEST: Final = 1024  # characters of a text that is looked at
+_MOST: Final = 400  # values that are looked at
+_FEW: Final = 32  # values of a container that are looked at one by one
 _CONTAINERS: Final = (list, tuple, set, frozenset)
 
 
@@ -30,12 +34,35 @@ def texts_in(values: Iterable[object]) -> Iterator[str]:
             yield value
         elif is_a(value, PurePath):
             yield PurePath.__str__(value)
-        elif type(value) in _CONTAINERS:
-            pending += list(value)[:_MOST]  # type: ignore[call-overload]
-        elif type(value) is dict:
-            pending += list(value.values())[:_MOST]
+        elif type(value) in _CONTAINERS or type(value) is dict:
+            held: Any = value.values() if type(value) is dict else value
+            if len(held) <= _FEW:
+                pending += held
+            else:
+                yield from _folders_of(_some_of(held))
+        elif (sample := sample_of(value)) is not None:
+            yield from _folders_of(sample)
         elif not is_a(value, (type, FunctionType, ModuleType)):
             pending += list(attributes_of(value).values())[:_MOST]
+
+
+def _some_of(held: Any) -> Iterable[object]:
+    """A sample of what a container holds, evenly spread where that takes no time."""
+    return held[:: every(len(held))] if type(held) in (list, tuple) else islice(held, SAMPLE)
+
+
+def _folders_of(sample: Iterable[object]) -> Iterator[str]:
+    """Patterns for all that lies beside the files which texts in a sample name."""
+    found: set[str] = set()
+    for text in texts_in(sample):
+        if text not in found and _looks_like_path(text) and os.path.exists(text):
+            found.add(text)
+            yield os.path.join(os.path.dirname(text), "*")
+
+
+def _looks_like_path(text: str) -> bool:
+    """Whether a text has the signs of a path; those alone are in use for other things."""
+    return ("." in text or "/" in text) and len(text) <= LONGEST and "\0" not in text and text.strip("./") != ""
 
 
 def texts_of(functions: Iterable[FunctionType]) -> Iterator[str]:
@@ -75,9 +102,10 @@ def _held_by(function: FunctionType) -> Iterator[object]:
         pending += [each for each in code.co_consts if isinstance(each, CodeType)]
     for name in function.__code__.co_names:
         value = function.__globals__.get(name)
-        if isinstance(value, (str, os.PathLike)):
+        if is_a(value, (str, PurePath)) or type(value) in (*_CONTAINERS, dict):
             yield value
     yield from function.__defaults__ or ()
+    yield from (function.__kwdefaults__ or {}).values()
     for cell in function.__closure__ or ():
         try:
             yield cell.cell_contents
