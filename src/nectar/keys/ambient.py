@@ -10,18 +10,20 @@ from __future__ import annotations
 
 import _locale
 import codecs
+import functools
 import operator
 import os
 import sys
 import time
-import types
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from nectar.keys.conventions import settings_of
 from nectar.keys.expansion import Expansion, WalkContext, joined
-from nectar.keys.origin import origin_of_class, origin_of_function
+from nectar.keys.origin import origin_of_class
 from nectar.keys.preferences import PREFERENCES
+from nectar.keys.registrations import REGISTRATIONS, is_of_application
 from nectar.model.origin import APPLICATION
 from nectar.recursion import limit_of_program
 
@@ -62,7 +64,7 @@ def _registered(value: TextCodec) -> tuple[object, object, object]:
         getattr(codec, "decode", None),
         _look_up(codecs.lookup_error, value.errors),
     )
-    encodes, decodes, handles = (each if _is_of_application(each) else None for each in found)
+    encodes, decodes, handles = (each if is_of_application(each) else None for each in found)
     return encodes, decodes, handles
 
 
@@ -71,14 +73,6 @@ def _look_up(find: Callable[[str], object], name: str) -> object:
         return find(name) if name else None
     except Exception:  # not a name of anything: running the code will say so
         return None
-
-
-def _is_of_application(value: object) -> bool:
-    """Whether code behind a callable may be of the application: not a function of a library, nor written in C."""
-    inner = value.__func__ if type(value) is types.MethodType else value
-    if type(inner) is types.FunctionType:
-        return origin_of_function(inner) is APPLICATION
-    return inner is not None and type(inner) is not types.BuiltinFunctionType
 
 
 def _decimal_context() -> object:
@@ -244,6 +238,16 @@ def always_touched() -> frozenset[str]:
     return frozenset(name for name, changed in changes if changed)
 
 
+def provider(library: str) -> Callable[[], object]:
+    """What gives the settings of a library: a function of its own, or one that goes by usual names."""
+    return PROVIDERS.get(library) or REGISTRATIONS.get(library) or functools.partial(settings_of, library)
+
+
+def has_no_settings(library: str) -> bool:
+    """Whether nothing is set: what is in no list of ours counts only where there is something."""
+    return library not in PROVIDERS and not provider(library)()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Settings:
     """The settings a library keeps for the process."""
@@ -253,6 +257,6 @@ class Settings:
 
 def expand_settings(value: Settings, walk: WalkContext) -> Expansion:
     """What the settings are now."""
-    provide = PROVIDERS[value.library]
+    provide = provider(value.library)
     now = provide()
     return Expansion("settings", joined(value.library), (now,), ("settings",), still=lambda: provide() == now)

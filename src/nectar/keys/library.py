@@ -20,6 +20,7 @@ from nectar.keys.atoms import ATOMS
 from nectar.keys.bytecode.decode import instructions
 from nectar.keys.expansion import Expansion, WalkContext, always, joined
 from nectar.keys.origin import (
+    OWN_NAME,
     file_digest,
     is_native,
     module_of_globals,
@@ -38,6 +39,7 @@ from nectar.model.origin import APPLICATION, Origin
 from nectar.model.refusal import Refusal
 
 _COPYING: Final = frozenset({"copy", "copyreg", "pickle", "cloudpickle", "dill", "joblib", "multiprocessing"})
+_WITHOUT_SETTINGS: Final = frozenset({OWN_NAME, "pyarrow"})  # none that show in results
 _HEAP_TYPE: Final = 1 << 9
 _IMMUTABLE_TYPE: Final = 1 << 8
 _PLAIN_CONTAINERS: Final = frozenset({tuple, list, dict, set, frozenset})
@@ -150,6 +152,8 @@ def _touch(origin: Origin, walk: WalkContext) -> None:
     for name in {top, origin.module}:
         if name in PROVIDERS:
             walk.touch(name)
+    if origin.kind == "distribution" and top not in PROVIDERS and origin.name not in _WITHOUT_SETTINGS:
+        walk.touch(top)
     if top in _COPYING:
         walk.observe("copies")
         walk.touch("copyreg")

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from nectar.errors import UnencodableError
 from nectar.keys import caches, declared
-from nectar.keys.ambient import Settings, always_touched
+from nectar.keys.ambient import Settings, always_touched, has_no_settings
 from nectar.keys.expansion import joined
 from nectar.keys.features import Features
 from nectar.keys.origin import application_packages
@@ -153,7 +153,10 @@ def _walk(
 def visit_settings(walk: Walk, libraries: Collection[str]) -> None:
     """Visits the settings that these libraries keep for the process."""
     for library in sorted(libraries):
-        walk.visit(Settings(library), f"settings of {library}")
+        if has_no_settings(library):
+            walk.rechecks.append(functools.partial(has_no_settings, library))
+        else:
+            walk.visit(Settings(library), f"settings of {library}")
 
 
 def visit_registered(walk: Walk) -> None:

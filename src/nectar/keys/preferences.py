@@ -6,6 +6,7 @@ is loaded. Values are told by their texts: styles, palettes and options are text
 
 from __future__ import annotations
 
+import operator
 import os
 import sys
 import types
@@ -77,6 +78,26 @@ def _torch() -> object:
     return [str(torch.get_default_dtype()), torch.are_deterministic_algorithms_enabled()]
 
 
+def _pint() -> object:
+    """How quantities without a registry of their own are written, and which units they know, once any are known."""
+    registry: Any = sys.modules["pint"].application_registry.get()
+    units = vars(registry).get("_units")
+    if units is None:
+        return []
+    definitions = [each for part in units.maps for each in part.values()]
+    if len(definitions) != len(_units[0]) or not all(map(operator.is_, definitions, _units[0])):
+        _units[:] = definitions, "\n".join(sorted(f"{name} {each!r}" for name, each in units.items()))
+    return [repr(registry.formatter.default_format), repr(registry.case_sensitive), _units[1]]
+
+
+_units: Final[list[Any]] = [[], ""]  # the definitions seen last, and their texts
+
+
+def _humanize() -> object:
+    current: Any = getattr(sys.modules.get("humanize.i18n"), "_CURRENT", None)
+    return repr(getattr(current, "locale", None))
+
+
 PREFERENCES: Final[dict[str, Callable[[], object]]] = {
     "matplotlib": _matplotlib,
     "seaborn": _matplotlib,  # keeps its own there
@@ -86,5 +107,8 @@ PREFERENCES: Final[dict[str, Callable[[], object]]] = {
     "plotly": _plotly,
     "mpmath": _mpmath,
     "torch": _torch,
+    "sympy": _mpmath,  # computes with it
+    "pint": _pint,
+    "humanize": _humanize,
     "babel": _variables("LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_TIME", "LC_NUMERIC", "LANG"),
 }

@@ -150,6 +150,7 @@ OF_OTHER_COLUMNS = {
     "is_nan": C, "is_not_nan": C, "is_finite": C, "is_infinite": C, "fill_nan": C, "drop_nans": C, "interpolate": C,
 }  # fmt: skip
 REFUSED_EXPRESSIONS: dict[str, tuple[Callable[[], pl.Expr], str]] = {
+    "inspect": (lambda: A.inspect(), "prints what passes"),
     "pipe_with_dtype": (lambda: A.pipe_with_dtype(lambda expr, kind: expr), "may return any expression"),
     "sample without a seed": (lambda: A.sample(2), "without a seed"),
     "shuffle without a seed": (lambda: A.shuffle(), "without a seed"),

@@ -8,6 +8,7 @@ an input.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import FunctionType
 from typing import Any, Final
 
 import msgspec
@@ -33,7 +34,7 @@ _decode: Final = msgspec.msgpack.Decoder().decode
 _DEEPEST: Final = 500
 _KEYS: Final = 4  # of the way to a piece, so many of the last keys tell what it is
 _ONLY_READ: Final = frozenset({"clock", "file", "network", "random"})  # refusals of what a copy does as well
-_INSPECT: Final = ("polars.lazyframe.frame", "LazyFrame.inspect.<locals>.inspect")
+_INSPECT: Final = frozenset({"LazyFrame.inspect.<locals>.inspect", "Expr.inspect.<locals>.inspect"})
 _NUMBER: Final = ("Cache", "id")  # random; steps with the same one are the same step
 _PLAIN_BYTES: Final = frozenset({"Literal", "Int", "on_columns"})  # keys below which bytes are data
 _remembered: dict[bytes, Content] = {}
@@ -152,8 +153,7 @@ class _Reader:
             self.acts = True
             self.refusals.append(f"its Python function cannot be read: {type(error).__name__}: {error}")
             return None
-        function = callback.function
-        if (getattr(function, "__module__", ""), getattr(function, "__qualname__", "")) == _INSPECT:
+        if _inspects(callback.function):
             self.refusals.append("it prints what passes through it (inspect), which a known result would not")
         self.refusals += [str(refusal) for refusal in outcome.refusals]
         self.acts |= any(refusal.kind not in _ONLY_READ for refusal in outcome.refusals)
@@ -163,3 +163,14 @@ class _Reader:
         if len(self.functions) > number:
             self.refusals.append("the type that its Python function returns is computed by another one")
         return {"python": number, "said": rest}
+
+
+def _inspects(function: Any) -> bool:
+    """Whether a function is one of Polars that prints what passes through it, also as Polars wraps it."""
+    if type(function).__module__.startswith("polars."):
+        function = getattr(function, "function", function)
+    if type(function) is not FunctionType or not str(function.__module__).startswith("polars."):
+        return False
+    held = [cell.cell_contents for cell in function.__closure__ or ()]
+    inner = [each for each in held if type(each) is FunctionType and str(each.__module__).startswith("polars.")]
+    return any(each.__qualname__ in _INSPECT for each in (function, *inner))

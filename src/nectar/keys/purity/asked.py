@@ -23,18 +23,30 @@ _SECONDS: Final = "%s"  # of strftime: seconds since 1970, by local time
 
 def codec_asked_for(operation: Operation, callee: Fact, arguments: list[Fact]) -> TextCodec | None:
     """The names under which a call encodes or decodes; the application may have registered functions for them."""
+    given = _names_given(operation, callee, arguments)
+    names = {name: fact.root for name, fact in given.items() if type(fact.root) is str}
+    return TextCodec(names.get("encoding", ""), names.get("errors", "")) if names else None
+
+
+def _names_given(operation: Operation, callee: Fact, arguments: list[Fact]) -> dict[str, Fact]:
+    """What a call that encodes or decodes is given for the encoding and for the way to handle errors."""
     if callee.kind == ATTRIBUTE and callee.name in _CODING_METHODS:
         first = 0
     elif callee.kind == OBJECT and id(callee.root) in _CODING:
         first = 1
     else:
-        return None
+        return {}
     keywords: tuple[str, ...] = operation.arg  # type: ignore[assignment]
     positional = arguments[: len(arguments) - len(keywords)]
     given = dict(zip(keywords, arguments[len(positional) :], strict=True))
     given.update(zip(("encoding", "errors"), positional[first:], strict=False))
-    names = {name: fact.root for name, fact in given.items() if type(fact.root) is str}
-    return TextCodec(names.get("encoding", ""), names.get("errors", "")) if names else None
+    return {name: given[name] for name in ("encoding", "errors") if name in given}
+
+
+def asks_for_any_codec(operation: Operation, callee: Fact, arguments: list[Fact]) -> bool:
+    """Whether a call encodes or decodes by a name, or handles errors in a way, that is known only when it runs."""
+    given = _names_given(operation, callee, arguments)
+    return any(type(fact.root) is not str for fact in given.values())
 
 
 def asks_for_local_seconds(callee: Fact, arguments: list[Fact]) -> bool:

@@ -104,6 +104,8 @@ class Calls(Implicit):
         codec = asked.codec_asked_for(operation, callee, arguments)
         if codec is not None:
             self.report.codecs[codec] = None
+        if asked.asks_for_any_codec(operation, callee, arguments):
+            self.report.settings |= {"any codec"}
         if asked.asks_for_local_seconds(callee, arguments):
             self.report.settings |= {"local time"}
 

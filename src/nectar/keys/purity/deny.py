@@ -29,9 +29,10 @@ DENIED: Final[dict[str, dict[str, str]]] = {
         "file": "open",
         "input": "input help",
         "dynamic code": "eval exec compile __import__",
-        "introspection": "globals locals vars dir breakpoint",
+        "introspection": "globals locals vars dir breakpoint type.__subclasses__",
         "identity": "id hash object.__hash__ str.__hash__ bytes.__hash__ object.__repr__",
     },
+    "functools": {"introspection": "_lru_cache_wrapper.cache_info"},
     "io": {"file": "open open_code FileIO"},
     "_io": {"file": "open open_code FileIO"},
     "codecs": {"file": "open"},
@@ -263,6 +264,11 @@ DENIED: Final[dict[str, dict[str, str]]] = {
     "yaml": {"dynamic code": "unsafe_load unsafe_load_all full_load"},
     "dotenv": {"environment": "load_dotenv dotenv_values find_dotenv"},
     "psutil": {"environment": "*"},
+    # style sheets and schemas name files that libxml2 reads unseen; people register functions and classes
+    "lxml.etree": {
+        "file": "XSLT XMLSchema RelaxNG Schematron _ElementTree.xinclude XInclude",
+        "global state": "FunctionNamespace ElementNamespaceClassLookup set_element_class_lookup set_default_parser",
+    },
     "h5py": {"file": "File"},
     "xarray": {"file": "open_*"},
     "geopandas": {"file": "read_*"},
@@ -410,6 +416,7 @@ UNLESS: Final[dict[str, dict[str, Condition]]] = {
     },
     "random": {"Random": Condition(0, "x")},
     "gzip": {"compress": Condition(None, "mtime")},
+    "lxml.etree": {"XSLT": Condition(None, "access_control")},
     "numpy.random": {
         "default_rng": _SEED,
         "RandomState": _SEED,

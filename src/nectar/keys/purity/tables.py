@@ -351,9 +351,9 @@ def _of_builtin_method(method: Any) -> Verdict | None:
     owner = _judged(_state.owners.get(id(receiver)))
     if owner is not None:
         return owner
-    holder = receiver if isinstance(receiver, type) else type(receiver)
+    own_bases = receiver.__mro__ if isinstance(receiver, type) else ()
     name = method.__name__
-    for base in holder.__mro__:
+    for base in (*own_bases, *type(receiver).__mro__):
         own = type.__getattribute__(base, "__dict__")
         if name in own:
             return _judged(_state.index.get(id(own[name])))
