@@ -76,9 +76,10 @@ class Watch(hook.Watched):
         known = self.excused.union(*((event.subject, event.target) for event in self.events))
         opened = self._named.end(known, self.others)
         if error is None:  # otherwise nothing is kept
-            certain = self.alone and not self.cooperative and not self._vouched and not _others_run()
             imported = len(sys.modules) != self._modules
-            self._seen = [Observation(text, certain) for text in differences(self._before, imported)]
+            changed = list(differences(self._before, imported))
+            certain = self.alone and not self.cooperative and not self._vouched and not (changed and _others_run())
+            self._seen = [Observation(text, certain) for text in changed]
             self._seen += [each._replace(certain=each.certain and not self._vouched) for each in opened]
 
     def observations(self) -> list[Observation]:

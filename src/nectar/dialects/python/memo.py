@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import logging
+import operator
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -160,7 +161,7 @@ class Memoized(Generic[_P, _R]):
         if catalog is None:
             return "the catalog cannot be used"
         shape = _shape_of(self.function)
-        if shape != self._shape:  # somebody gave the function other code, or other defaults
+        if not all(map(operator.is_, shape, self._shape)):  # somebody gave the function other code, or other defaults
             self._parameters, self._shape = Parameters(self.function, self._ignore), shape
         arguments = self._parameters.bind(args, kwargs)
         if arguments is None:
@@ -363,9 +364,13 @@ class Shelved(Generic[_R]):
         return f"<shelved result of {self._memo.label}>"
 
 
-def _shape_of(function: Any) -> tuple[int, ...]:
-    """What the parameters of a function hang on, by identity."""
-    return tuple(id(getattr(function, name, None)) for name in ("__code__", "__defaults__", "__kwdefaults__"))
+def _shape_of(function: Any) -> tuple[object, ...]:
+    """What the parameters of a function hang on; to be compared by identity."""
+    return (
+        getattr(function, "__code__", None),
+        getattr(function, "__defaults__", None),
+        getattr(function, "__kwdefaults__", None),
+    )
 
 
 def _depth_of_nectar() -> int:
