@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
+from opcode import opmap
 from pathlib import PurePath
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, Final
@@ -67,13 +68,15 @@ def _looks_like_path(text: str) -> bool:
 
 def texts_of(functions: Iterable[FunctionType]) -> Iterator[str]:
     """Texts in the code of functions, and in what they captured, that look like a path."""
-    for function in functions:
-        for text in texts_in(_held_by(function)):
-            if "." in text or "/" in text or is_query(text):
+    inside = [(function, _codes_of(function)) for function in functions]
+    documented = any(not _ASKS_FOR_DOCSTRINGS.isdisjoint(code.co_names) for _, codes in inside for code in codes)
+    for function, codes in inside:
+        for text in texts_in(_held_by(function, codes, documented)):
+            if "." in text or "/" in text or may_be_sql(text):
                 yield text
 
 
-def is_query(text: str) -> bool:
+def may_be_sql(text: str) -> bool:
     """Whether a text may be SQL."""
     return "select" in text or "SELECT" in text
 
@@ -83,7 +86,7 @@ def moment_in(texts: Iterable[str]) -> str:
 
     Engines read the clock without telling anybody.
     """
-    found = (_OF_THE_MOMENT.search(text) for text in texts if is_query(text))
+    found = (_OF_THE_MOMENT.search(text) for text in texts if may_be_sql(text))
     return next((each.group() for each in found if each is not None), "")
 
 
@@ -94,12 +97,28 @@ _OF_THE_MOMENT: Final = re.compile(
 )
 
 
-def _held_by(function: FunctionType) -> Iterator[object]:
-    pending = [function.__code__]
-    while pending:
-        code = pending.pop()
-        yield from (each for each in code.co_consts if isinstance(each, (str, tuple)))
-        pending += [each for each in code.co_consts if isinstance(each, CodeType)]
+def _constants_of(code: CodeType) -> tuple[object, ...]:
+    """The constants of code that it loads: a docstring stands first, and is loaded only if it is used as a text too."""
+    raw = code.co_code
+    first = any(operation in _LOADS and at == 0 for operation, at in zip(raw[::2], raw[1::2], strict=True))
+    return code.co_consts if first else code.co_consts[1:]
+
+
+_LOADS: Final = frozenset(opmap[name] for name in ("LOAD_CONST", "RETURN_CONST") if name in opmap)
+_ASKS_FOR_DOCSTRINGS: Final = frozenset({"__doc__", "getdoc"})
+
+
+def _codes_of(function: FunctionType) -> list[CodeType]:
+    found = [function.__code__]
+    for code in found:
+        found += [each for each in code.co_consts if isinstance(each, CodeType)]
+    return found
+
+
+def _held_by(function: FunctionType, codes: list[CodeType], documented: bool) -> Iterator[object]:
+    for code in codes:
+        constants = code.co_consts if documented else _constants_of(code)
+        yield from (each for each in constants if isinstance(each, (str, tuple)))
     for name in function.__code__.co_names:
         value = function.__globals__.get(name)
         if is_a(value, (str, PurePath)) or type(value) in (*_CONTAINERS, dict):

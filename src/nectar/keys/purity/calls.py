@@ -199,11 +199,11 @@ class Calls(Implicit):
 
     def _names_in_texts(self, operation: Operation, callee: Fact) -> None:
         """Variables that a text given to the call names are read: of this function, or of its module."""
-        if callee.kind == ATTRIBUTE and callee.owner is not None and named.is_query(callee.owner, callee.name):
+        if callee.kind == ATTRIBUTE and callee.owner is not None and named.takes_query(callee.owner, callee.name):
             names, what = named.names_in_query(operation, self.facts), f"{callee.name}()"
         else:
             called = self.resolved(callee, methods=True).root
-            if not named.is_formula(called):
+            if not named.takes_formula(called):
                 return
             names, what = named.names_in_formula(operation, self.facts), name_of(called)
         if names is None:

@@ -28,7 +28,7 @@ _WITH_FORMULAS: Final = frozenset({"patsy", "formulaic", "statsmodels"})
 _OF_FORMATS: Final = ("FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC")
 
 
-def is_query(receiver: Fact, name: str) -> bool:
+def takes_query(receiver: Fact, name: str) -> bool:
     """Whether a method of this name may be that of a frame of pandas, which takes names with @ from its caller."""
     if name not in METHODS or "pandas" not in sys.modules:
         return False
@@ -39,7 +39,7 @@ def is_query(receiver: Fact, name: str) -> bool:
     return found is not None and found.takes_names
 
 
-def is_formula(called: object) -> bool:
+def takes_formula(called: object) -> bool:
     """Whether a callable takes a formula, whose names are looked up where it is called."""
     if called is None or not any(map(sys.modules.__contains__, _WITH_FORMULAS)):
         return False
