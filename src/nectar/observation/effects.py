@@ -24,6 +24,7 @@ from nectar.observation.hook import (
     REMOVE,
     RENAME,
     SOMEWHERE,
+    SOURCE,
     WRITE,
     Event,
 )
@@ -54,7 +55,7 @@ class Allowed:
 
 _TOLD: Final = {
     NETWORK: "uses the network: {}", PROCESS: "starts or signals another process: {}", INPUT: "reads {}",
-    RANDOM: "draws random numbers from {}", SOMEWHERE: "opens {}, relative to a folder that nobody knows",
+    RANDOM: "draws random numbers from {}", SOMEWHERE: "opens {}, relative to a folder that nobody knows", SOURCE: "{}",
 }  # fmt: skip
 
 

@@ -24,7 +24,8 @@ from nectar.observation.installed import is_installed
 from nectar.observation.place import place_of_event
 
 READ, LIST, WRITE, MAKE, LINK, REMOVE, RENAME = "read", "list", "write", "make", "link", "remove", "rename"
-NETWORK, PROCESS, INPUT, RANDOM, MOVE, SOMEWHERE = "network", "process", "input", "random", "move", "somewhere"
+NETWORK, PROCESS, INPUT, RANDOM, MOVE = "network", "process", "input", "random", "move"
+SOMEWHERE, SOURCE = "somewhere", "source"
 _WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC
 _RANDOM_DEVICES: Final = ("/dev/urandom", "/dev/random")
 
@@ -99,6 +100,19 @@ def end(watched: Watched) -> None:
         outer.threads += watched.threads
 
 
+def is_watching() -> bool:
+    """Whether any computation is watched."""
+    return bool(_under_way)
+
+
+def note_source(text: str) -> None:
+    """Library code that runs now has read a clock or the like."""
+    try:
+        _note(SOURCE, text)
+    except Exception as error:  # never the program's problem; what it read is not known any more
+        _lose(f"{text}: {error!r}")
+
+
 def _holds(outer: Watched, inner: Watched | None) -> bool:
     while inner is not None:
         if inner is outer:
@@ -116,9 +130,13 @@ def _heard(event: str, args: tuple[Any, ...]) -> None:
     try:
         handle(args)
     except Exception as error:  # the program goes on as if nobody listened; what it did is not known any more
-        lost = Event(PROCESS, f"something that could not be followed ({event}: {error!r})", False, "", False)
-        for each in tuple(_under_way):
-            each.events.append(lost)
+        _lose(f"{event}: {error!r}")
+
+
+def _lose(text: str) -> None:
+    lost = Event(PROCESS, f"something that could not be followed ({text})", False, "", False)
+    for each in tuple(_under_way):
+        each.events.append(lost)
 
 
 def _belongs_to() -> tuple[list[Watched], bool]:

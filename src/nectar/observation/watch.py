@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from nectar.keys import caches
-from nectar.observation import hook
+from nectar.observation import hook, monitoring
 from nectar.observation.effects import Allowed, Observation, observations_of
 from nectar.observation.named import NamedFiles
 from nectar.observation.process import State, differences, is_importing, state_now
+from nectar.observation.profile import Profile
+from nectar.observation.reach import Source
 from nectar.observation.texts import moment_in
 from nectar.threads import is_of_nectar
 
 NOTHING: Final = Allowed()
+_UNSEEN: Final = "runs library code that may read the clock or the like, where it cannot be followed"
 
 
 class Watch(hook.Watched):
@@ -28,10 +31,14 @@ class Watch(hook.Watched):
 
     texts: what may name files, which code that is not Python's could open. cooperative: it is a coroutine. vouched: it
     holds functions that somebody has declared to be pure, so that what it changed may be their doing, and is
-    not remembered.
+    not remembered. sources: library code that it may run and that reads a clock or the like, so that its
+    calls are followed. elsewhere: it runs in threads of an engine.
     """
 
-    __slots__ = ("_allowed", "_before", "_caches", "_modules", "_moment", "_named", "_seen", "_vouched")
+    __slots__ = (
+        "_allowed", "_before", "_caches", "_elsewhere", "_modules", "_moment", "_named", "_profile", "_seen",
+        "_sources", "_vouched",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -40,6 +47,8 @@ class Watch(hook.Watched):
         *,
         cooperative: bool = False,
         vouched: bool = False,
+        sources: Collection[Source] = (),
+        elsewhere: bool = False,
     ) -> None:
         super().__init__(cooperative)
         self._allowed, self._vouched = allowed, vouched
@@ -47,6 +56,8 @@ class Watch(hook.Watched):
         self._named = NamedFiles(held)
         self._moment = moment_in(held)
         self._seen: list[Observation] = []
+        self._sources, self._elsewhere = sources, elsewhere
+        self._profile: Profile | None = None
 
     def __enter__(self) -> Watch:
         self.begin()
@@ -66,11 +77,28 @@ class Watch(hook.Watched):
         except BaseException:
             self._named.close()
             raise
+        if self._sources and not self._follow():
+            self._seen.append(Observation(_UNSEEN, certain=False))
+
+    def _follow(self) -> bool:
+        """Notes from now on what library code reads; False if that cannot be had."""
+        try:
+            if monitoring.IS_THERE:
+                return monitoring.follow(self._sources)
+            profile = Profile(self._sources)
+            if self._elsewhere or self.cooperative or not profile.begin():
+                return False
+        except Exception:  # the computation runs all the same, and is not kept
+            return False
+        self._profile = profile
+        return True
 
     def end(self, error: BaseException | None = None) -> None:
         """The computation has run; a second time says nothing."""
         if self.done:
             return
+        if self._profile is not None:
+            self._profile.end()
         hook.end(self)
         caches.note_what_was_added(self._caches)
         known = self.excused.union(*((event.subject, event.target) for event in self.events))
@@ -79,8 +107,16 @@ class Watch(hook.Watched):
             imported = len(sys.modules) != self._modules
             changed = list(differences(self._before, imported))
             certain = self.alone and not self.cooperative and not self._vouched and not (changed and _others_run())
-            self._seen = [Observation(text, certain) for text in changed]
+            self._seen += [Observation(text, certain) for text in changed]
+            self._seen += self._read_by_libraries()
             self._seen += [each._replace(certain=each.certain and not self._vouched) for each in opened]
+
+    def _read_by_libraries(self) -> list[Observation]:
+        if self._profile is None:
+            return []
+        certain = not self.cooperative and not self._vouched and len(sys.modules) == self._modules  # imports read too
+        unseen = [Observation(_UNSEEN, certain=False)] if self.threads else []  # calls of other threads are not noted
+        return [Observation(text, certain) for text in self._profile.found] + unseen
 
     def observations(self) -> list[Observation]:
         """What the computation did that its key does not show, each once; to be asked right after the block."""

@@ -20,6 +20,7 @@ from nectar.dialects.polars.query import Query, Run
 from nectar.errors import NectarError, NectarWarning
 from nectar.keys import declared
 from nectar.observation.effects import Allowed, Observation
+from nectar.observation.reach import sources_reached
 from nectar.observation.texts import texts_of
 from nectar.observation.watch import Watch
 from nectar.report.site import frame_of_program
@@ -54,7 +55,13 @@ def _begun(queries: Sequence[Query]) -> Watch | None:
     try:
         files = [path for query in queries for _, source, _ in query.keyed.sources for path in source.files]
         functions = [function for query in queries for function in _functions_of(query)]
-        watch = Watch(Allowed(frozenset(files)), texts_of(functions), vouched=any(map(declared.is_pure, functions)))
+        watch = Watch(
+            Allowed(frozenset(files)),
+            texts_of(functions),
+            vouched=any(map(declared.is_pure, functions)),
+            sources=sources_reached(functions, ()),
+            elsewhere=True,
+        )
         watch.begin()
         return watch
     except Exception:  # a mistake in Nectar must not stop the program

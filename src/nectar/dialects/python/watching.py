@@ -17,6 +17,7 @@ from nectar.keys.call import Call
 from nectar.keys.expansion import joined
 from nectar.keys.scheme import digest_of
 from nectar.observation.effects import Allowed
+from nectar.observation.reach import sources_reached
 from nectar.observation.texts import texts_in, texts_of
 from nectar.observation.watch import Watch
 
@@ -33,7 +34,8 @@ def watch_of(call: Call, function: object, arguments: Mapping[str, object], coop
     functions = [each for each in reached if type(each) is FunctionType]
     texts = [*texts_in(arguments.values()), *texts_of(functions)]
     vouched = any(map(declared.is_pure, functions))
-    return Watch(_allowed(call.inputs), texts, cooperative=cooperative, vouched=vouched)
+    sources = sources_reached(functions, call.walk.kinds)
+    return Watch(_allowed(call.inputs), texts, cooperative=cooperative, vouched=vouched, sources=sources)
 
 
 def remembered_as(call: Call) -> bytes:

@@ -56,7 +56,8 @@ DENIED: Final[dict[str, dict[str, str]]] = {
     "tokenize": {"file": "open"},
     "argparse": {
         "environment": "ArgumentParser.parse_args ArgumentParser.parse_known_args "
-        "ArgumentParser.parse_intermixed_args ArgumentParser.parse_known_intermixed_args"
+        "ArgumentParser.parse_intermixed_args ArgumentParser.parse_known_intermixed_args "
+        "ArgumentParser.format_help ArgumentParser.format_usage HelpFormatter"
     },
     "timeit": {"clock": "timeit repeat default_timer Timer"},
     "uuid": {"random": "uuid1 uuid4 uuid6 uuid7", "environment": "getnode"},

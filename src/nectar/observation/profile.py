@@ -1,0 +1,182 @@
+"""What library code reads while a computation runs: the clock, random numbers, the environment, a context.
+
+For Python 3.11; monitoring.py is for later ones. In: code of libraries that holds such sources and that the computation
+may run (reach.py). Out: texts about what was read, and where. The profiler of the standard library follows every call
+of the thread and makes Python code two to four times slower; only computations that may run such code pay for it. What
+the application's own code calls is judged without running it.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import random
+import re
+import sys
+from _lsprof import Profiler
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from threading import get_ident
+from types import CodeType
+from typing import Any, Final
+
+from nectar.keys import declared
+from nectar.observation.reach import CONTEXT, JUDGED, SILENT, STATE, WORDS, Source
+
+_CLOCK, _RANDOM, _ENVIRONMENT = WORDS["clock"], WORDS["random"], WORDS["environment"]
+# By the texts under which the profiler reports functions that are not written in Python.
+_BUILTINS: Final[dict[object, str]] = {
+    **{f"<built-in method time.{name}>": _CLOCK for name in ("time", "time_ns", "localtime", "gmtime", "ctime")},
+    **{f"<built-in method time.{name}>": _CLOCK for name in ("asctime", "strftime", "clock_gettime")},
+    **{f"<built-in method {name}>": _CLOCK for name in ("now", "utcnow", "today")},
+    **{f"<built-in method {name}>": _RANDOM for name in ("posix.urandom", "nt.urandom", "posix.getrandom")},
+    **{
+        f"<built-in method posix.{name}>": _ENVIRONMENT
+        for name in ("getcwd", "uname", "getlogin", "get_terminal_size", "getuid", "getloadavg")
+    },
+    "<built-in method _socket.gethostname>": _ENVIRONMENT,
+    "<method 'get' of '_contextvars.ContextVar' objects>": CONTEXT,
+}
+_environ: Any = type(os.environ)
+FUNCTIONS: Final[dict[object, str]] = {
+    _environ.__getitem__.__code__: _ENVIRONMENT,
+    _environ.__iter__.__code__: _ENVIRONMENT,
+    random.Random.seed.__code__: _RANDOM,  # by None, it takes one from the system
+}
+# Code that reads a source and does not show it: the texts it takes are judged, or it only names things apart.
+_HIDES: Final = {
+    "dateutil": {"parser.parse", "parserinfo.__init__"},
+    "sklearn": {"CallbackContext._from_estimator", "CallbackContext._from_parent"},
+}
+_OWN: Final = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
+_STANDARD: Final = os.path.join(os.path.dirname(os.path.abspath(os.__file__)), "")
+_FROZEN: Final = re.compile(r"<frozen (\w+)")
+_INSTALLED: Final = re.compile(r".*[/\\](?:site|dist)-packages[/\\](\w+)")
+_GENERIC: Final = (Mapping.get.__code__.co_filename,)
+_ENVIRONMENTS: Final = frozenset({"environ", "environb", "getenv"})
+_running: Final[dict[int, list[Profile]]] = {}  # by thread, the innermost last
+
+
+class Profile:
+    """The calls of this thread from `begin` to `end`. sources: library code that it may come to."""
+
+    def __init__(self, sources: Collection[Source]) -> None:
+        self._states: set[object] = {each.code for each in sources if each.what == STATE}
+        self._holders: set[object] = {each.code for each in sources}
+        self._profiler = Profiler()
+        self._thread = 0
+        self._found: dict[str, None] = {}
+
+    def begin(self) -> bool:
+        """Notes calls from now on; False if somebody else does so already."""
+        self._thread = get_ident()
+        others = _running.get(self._thread)
+        if others:
+            others[-1]._profiler.disable()
+        elif sys.getprofile() is not None:
+            return False
+        try:
+            self._profiler.enable()
+        except ValueError:  # from Python 3.12 on there is one for all threads
+            return False
+        _running.setdefault(self._thread, []).append(self)
+        return True
+
+    def end(self) -> None:
+        """Notes no more calls; what was found belongs to the computation that this one is part of as well."""
+        self._profiler.disable()
+        running = _running[self._thread]
+        running.remove(self)
+        self._found.update(dict.fromkeys(self._read(self._profiler.getstats())))
+        self._profiler.clear()
+        if running:
+            running[-1]._found.update(self._found)
+            running[-1]._profiler.enable()
+        else:
+            del _running[self._thread]
+
+    @property
+    def found(self) -> list[str]:
+        """What was read, each once, such as "reads the clock in Arrow.utcnow (arrow/arrow.py)"."""
+        return list(self._found)
+
+    def _read(self, entries: Iterable[Any]) -> Iterator[str]:
+        callers: dict[object, list[object]] = {}
+        for entry in entries:
+            callers.setdefault(entry.code, [])
+            for called in entry.calls or ():
+                callers.setdefault(called.code, []).append(entry.code)
+        for code in callers:
+            if code in self._states:
+                yield told(STATE, code)
+            what = _BUILTINS.get(code) or FUNCTIONS.get(code)
+            reader = self._reader(code, callers) if what else None
+            if reader is not None:
+                yield told(str(what), reader)
+
+    def _reader(self, source: object, callers: dict[object, list[object]]) -> CodeType | None:
+        """The library code that read a source, itself or by code of the standard library that only hands it on."""
+        pending, seen = [source], set[object]()
+        while pending:
+            called = pending.pop()
+            for caller in callers[called]:
+                if caller in seen or not isinstance(caller, CodeType) or not self._may_have_read(caller, called):
+                    continue
+                seen.add(caller)
+                found = is_reader(caller)
+                if found and not _is_aside(caller, callers):
+                    return caller
+                if found is None:
+                    pending.append(caller)
+        return None
+
+    def _may_have_read(self, caller: CodeType, called: object) -> bool:
+        """Whether a call may lead to a source: Mapping.get() is called for much besides the environment."""
+        if not isinstance(called, CodeType) or called.co_filename not in _GENERIC:
+            return True
+        return caller in self._holders or not _ENVIRONMENTS.isdisjoint(caller.co_names)
+
+
+def _is_aside(code: CodeType, callers: dict[object, list[object]]) -> bool:
+    """Whether code ran for nobody but functions that people have declared to be pure, and modules being imported."""
+    pure = declared.pure_code()
+    pending, seen = [code], set[object]()
+    while pending:
+        current = pending.pop()
+        if current in pure or current in seen or current.co_name == "<module>":
+            continue
+        seen.add(current)
+        if not callers[current]:  # the computation itself
+            return False
+        pending += [each for each in callers[current] if isinstance(each, CodeType)]
+    return True
+
+
+def is_reader(code: CodeType) -> bool | None:
+    """Whether a source that code reads shows in results, so that it counts; None if code reads it for its caller.
+
+    False for what the application reads by itself, which is judged elsewhere.
+    """
+    package = _package_of(code.co_filename)
+    if package in JUDGED:
+        return None
+    return bool(package) and package not in SILENT and code.co_qualname not in _HIDES.get(package, ())
+
+
+def told(what: str, code: Any) -> str:
+    """For people: what was read, and where."""
+    return f"{what} in {code.co_qualname} ({'/'.join(code.co_filename.split(os.sep)[-2:])})"
+
+
+@functools.lru_cache(maxsize=1024)
+def _package_of(file: str) -> str:
+    """The package of the libraries that a file of code belongs to; empty for the application's."""
+    frozen = _FROZEN.match(file)
+    if frozen is not None:
+        return frozen[1]
+    if file.startswith(_OWN):
+        return "nectar"
+    installed = _INSTALLED.search(file)
+    if installed is not None:
+        return installed[1]
+    standard = file.startswith(_STANDARD)
+    return os.path.relpath(file, _STANDARD).partition(os.sep)[0].removesuffix(".py") if standard else ""

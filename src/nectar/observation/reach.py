@@ -1,0 +1,253 @@
+"""Which library code a computation may run that reads the clock, random bytes, the environment or a context.
+
+In: functions of the application, and the classes of what they are given. Out: code of libraries that holds such a
+source and that they reach by the names in their bytecode. It is a reason to look closer while the computation runs
+(reading.py) and no reason against it: most code that holds a source never comes to it.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import sys
+import types
+from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass
+from threading import local
+from typing import Any, Final, NamedTuple
+
+from nectar.keys.bytecode.decode import instructions
+from nectar.keys.folding import MISSING
+from nectar.keys.preferences import PREFERENCES
+from nectar.keys.purity import tables
+from nectar.keys.purity.facts import static_attribute
+
+_BY_TABLES: Final = (
+    "builtins os posixpath ntpath genericpath pathlib random secrets time datetime uuid _collections_abc collections "
+    "functools contextlib"
+)
+_BY_THEMSELVES: Final = (
+    "nectar numpy pandas polars pyarrow duckdb joblib loky threadpoolctl tqdm cloudpickle pytest _pytest abc argparse "
+    "asyncio concurrent copy dataclasses enum importlib inspect logging multiprocessing queue re selectors socket "
+    "subprocess tempfile threading types typing unittest warnings weakref _strptime _weakrefset traceback linecache"
+)
+JUDGED: Final = frozenset(_BY_TABLES.split())  # where the application calls them; what libraries do with them counts
+SILENT: Final = frozenset(_BY_THEMSELVES.split())  # known in whole, or their clocks do not show in results
+_EXEMPT: Final = JUDGED | SILENT
+STATE: Final = "reads a state of the thread"
+CONTEXT: Final = "reads a context variable"
+WORDS: Final = {
+    "clock": "reads the clock",
+    "random": "draws random numbers",
+    "environment": "reads the environment",
+}
+_MOST: Final = 10_000  # functions that are looked at
+_ATTRIBUTES: Final = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
+_HALVED: Final = sys.version_info >= (3, 12)  # whether the lowest bit of LOAD_ATTR tells something else
+_RUN_BY_CLASSES: Final = ("__init__", "__new__", "__post_init__")
+_OF_INTERVALS: Final = ("time.perf_counter", "time.monotonic", "time.process_time", "time.thread_time", "time.sleep")
+_SELF: Final = object()
+_Remembering: Final = type(functools.cache(len))
+_NO_CODE: Final = (int, float, str, bytes, tuple, list, dict, set, frozenset)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Source:
+    """Code of a library that holds a source, and what it does with it. Told by identity: equal code may lie in two."""
+
+    code: types.CodeType
+    what: str
+
+
+class _Reached(NamedTuple):
+    """A callable that code has in its hands, and the class that it is a method of, if that is known."""
+
+    value: Any
+    owner: type | None = None
+
+
+_Load = tuple[Any, types.CodeType]
+
+
+def sources_reached(functions: Iterable[types.FunctionType], kinds: Iterable[type]) -> frozenset[Source]:
+    """Library code that holds a source, as far as these functions reach it, also by methods of these classes."""
+    names: set[str] = set()
+    packages = {_package_of(kind) for kind in kinds}
+    roots: list[_Reached] = []
+    for function in functions:
+        for value, _ in _loaded(function, None, names):
+            packages.add(_package_of(value))
+            roots += _code_of(value)
+    for package in packages - _EXEMPT:
+        methods = _methods(package, sys.modules.get(package), len(sys.modules))
+        roots += [each for name in names & methods.keys() for each in methods[name]]
+    return _sources_of(frozenset(root for root in roots if _package_of(root.value) not in _EXEMPT))
+
+
+@functools.lru_cache(maxsize=1024)
+def _sources_of(roots: frozenset[_Reached]) -> frozenset[Source]:
+    """Code that is reached from callables and holds a source, each within the package that the callable is of."""
+    found: set[Source] = set()
+    pending, seen = list(roots), set[_Reached]()
+    while pending and len(seen) < _MOST:
+        reached = pending.pop()
+        if reached not in seen:
+            seen.add(reached)
+            sources, called = _inside(reached)
+            found |= sources
+            pending += called
+    return frozenset(found)
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _inside(reached: _Reached) -> tuple[frozenset[Source], tuple[_Reached, ...]]:
+    """The sources that a function or class holds itself, and what it calls within its package."""
+    value, owner = reached
+    if isinstance(value, type):
+        return frozenset(), tuple(
+            each for name in _RUN_BY_CLASSES for each in _code_of(static_attribute(value, name), value)
+        )
+    package = _package_of(value)
+    sources: set[Source] = set()
+    called: dict[_Reached, None] = {}
+    for loaded, code in _loaded(value, owner, set()):
+        what = source(loaded)
+        if not what:
+            called.update((each, None) for each in _code_of(loaded, owner) if _package_of(each.value) == package)
+        elif what not in (STATE, CONTEXT) or package not in PREFERENCES:  # which stand in keys
+            sources.add(Source(code, what))
+    return frozenset(sources), tuple(called)
+
+
+def source(value: object) -> str:
+    """What is read by calling or asking an object, such as "reads the clock"; empty if it is no source."""
+    if isinstance(value, local):
+        return STATE
+    if isinstance(value, ContextVar):
+        return CONTEXT
+    found = tables.verdict(value)
+    return "" if found is None or found.reason.startswith(_OF_INTERVALS) else WORDS.get(found.kind, "")
+
+
+@functools.lru_cache(maxsize=64)
+def _methods(package: str, module: object, loaded: int) -> dict[str, list[_Reached]]:
+    """Methods and properties of the classes of a package, by name. loaded: how many modules there are of all."""
+    found: dict[str, list[_Reached]] = {}
+    below = package + "."
+    for name, each_module in list(sys.modules.items()):
+        if (name != package and not name.startswith(below)) or not isinstance(each_module, types.ModuleType):
+            continue
+        classes = [
+            each for each in list(vars(each_module).values()) if isinstance(each, type) and each.__module__ == name
+        ]
+        for cls in classes:
+            for attribute, value in list(vars(cls).items()):
+                found.setdefault(attribute, []).extend(_code_of(value, cls))
+    return found
+
+
+def _code_of(value: Any, owner: type | None = None) -> list[_Reached]:
+    """The functions and classes that run when a value is called, or read as an attribute."""
+    kind = type(value)
+    if kind is types.FunctionType:
+        named = MISSING if owner is None else static_attribute(owner, value.__name__)
+        is_method = getattr(named, "__func__", named) is value or (type(named) is property and named.fget is value)
+        return [_Reached(value, owner if is_method else None)]
+    if isinstance(value, type):
+        return [_Reached(value)]
+    if kind in (classmethod, staticmethod):
+        return _code_of(value.__func__, owner)
+    if kind is types.MethodType:
+        receiver = value.__self__
+        return _code_of(value.__func__, receiver if isinstance(receiver, type) else type(receiver))
+    if kind is property:
+        return _code_of(value.fget, owner)
+    if kind in (functools.cached_property, functools.partial):
+        return _code_of(value.func, owner)
+    if value is MISSING or kind is types.ModuleType or issubclass(kind, _NO_CODE):
+        return []
+    if kind is _Remembering:
+        return _code_of(value.__wrapped__, owner)
+    called = static_attribute(kind, "__call__")
+    if type(called) is not types.FunctionType:
+        return []
+    try:
+        held = object.__getattribute__(value, "__dict__").values()
+    except AttributeError:
+        held = ()
+    return [_Reached(called, kind), *(_Reached(each) for each in list(held) if type(each) is types.FunctionType)]
+
+
+def _package_of(value: object) -> str:
+    """The top-level package whose code a value is, or whose class it is an instance of."""
+    if type(value) is types.FunctionType:
+        name: object = value.__globals__.get("__name__")
+    elif isinstance(value, types.ModuleType):
+        name = vars(value).get("__name__")
+    elif type(value) is types.MethodType:
+        return _package_of(value.__func__)
+    else:
+        cls = value if isinstance(value, type) else type(value)
+        name = type.__getattribute__(cls, "__dict__").get("__module__")
+    return name.partition(".")[0] if isinstance(name, str) else "builtins"
+
+
+def _loaded(function: types.FunctionType, owner: type | None, unknown: set[str]) -> Iterator[_Load]:
+    """What the code of a function loads by name: globals, captured values, imports, and attributes of those.
+
+    owner: the class that it is a method of. unknown: gets the names of attributes of other values.
+    """
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    pending = [function.__code__]
+    while pending:
+        code = pending.pop()
+        pending += [each for each in code.co_consts if isinstance(each, types.CodeType)]
+        value: Any = MISSING
+        for _, operation, number, _ in instructions(code):
+            if operation in _ATTRIBUTES:
+                name = code.co_names[number >> 1 if _HALVED and operation == "LOAD_ATTR" else number]
+                if value is MISSING or (value is _SELF and owner is None):
+                    unknown.add(name)
+                    value = MISSING
+                else:
+                    value = _attribute(value, owner, name)
+            elif operation == "IMPORT_FROM":
+                yield _attribute(value, owner, code.co_names[number]), code
+                continue
+            elif operation.startswith("STORE_") and isinstance(value, types.ModuleType):
+                continue  # between the names of one import
+            else:
+                value = _named(function, code, cells, operation, number)
+            if value is not MISSING and value is not _SELF:
+                yield value, code
+
+
+def _named(
+    function: types.FunctionType, code: types.CodeType, cells: dict[str, types.CellType], operation: str, number: int
+) -> Any:
+    """The object that an instruction loads by its name; the receiver of a method stands for itself."""
+    if operation == "LOAD_GLOBAL":
+        name, space = code.co_names[number >> 1], function.__globals__
+        return space.get(name, getattr(builtins, name, MISSING))
+    if operation == "IMPORT_NAME":
+        return sys.modules.get(code.co_names[number], MISSING)
+    if operation == "LOAD_DEREF":
+        cell = cells.get(code._varname_from_oparg(number))  # type: ignore[attr-defined]
+        try:
+            return MISSING if cell is None else cell.cell_contents
+        except ValueError:  # nothing is assigned to it yet
+            return MISSING
+    is_receiver = operation == "LOAD_FAST" and number == 0 and code.co_argcount > 0
+    return _SELF if is_receiver else MISSING
+
+
+def _attribute(value: Any, owner: type | None, name: str) -> Any:
+    if value is _SELF:
+        return MISSING if owner is None else static_attribute(owner, name)
+    found = static_attribute(value, name)
+    return sys.modules.get(f"{value.__name__}.{name}", MISSING) if found is MISSING and _is_module(value) else found
+
+
+def _is_module(value: object) -> bool:
+    return type(value) is types.ModuleType
