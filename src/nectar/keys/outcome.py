@@ -14,12 +14,14 @@ from typing import Any, Final, NamedTuple
 
 from nectar.errors import UnencodableError
 from nectar.keys import caches, declared
-from nectar.keys.ambient import Settings, always_touched, has_no_settings
+from nectar.keys.ambient import PROVIDERS, Settings, always_touched, has_no_settings
+from nectar.keys.changes import change_of
 from nectar.keys.expansion import joined
 from nectar.keys.features import Features
 from nectar.keys.origin import application_packages
 from nectar.keys.purity import tables
 from nectar.keys.registered import recheck, registered
+from nectar.keys.registrations import REGISTRATIONS
 from nectar.keys.registry import expander_for
 from nectar.keys.scheme import new_hasher
 from nectar.keys.special_methods import SpecialMethod
@@ -151,12 +153,23 @@ def _walk(
 
 
 def visit_settings(walk: Walk, libraries: Collection[str]) -> None:
-    """Visits the settings that these libraries keep for the process."""
+    """Visits the settings that these libraries keep for the process; refuses those that the application changes."""
     for library in sorted(libraries):
+        _refuse_if_changed(walk, library)
         if has_no_settings(library):
             walk.rechecks.append(functools.partial(has_no_settings, library))
         else:
             walk.visit(Settings(library), f"settings of {library}")
+
+
+def _refuse_if_changed(walk: Walk, library: str) -> None:
+    if library in PROVIDERS or library in REGISTRATIONS:
+        return
+    place = change_of(library)
+    walk.rechecks.append(lambda: change_of(library) == place)
+    if place:
+        reason = f"uses {library}, and the program changes what {library} keeps or registers with it ({place})"
+        walk.refuse(Refusal("global state", reason, walk.path()))
 
 
 def visit_registered(walk: Walk) -> None:

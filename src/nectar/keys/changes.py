@@ -1,0 +1,175 @@
+"""Where the application changes what a library keeps: registers something, or assigns to what lies in its modules.
+
+In: the name of a top-level package. Out: the first place in the application's sources that does so, for people.
+Results of the library may depend on it, and on whether it has happened yet; keys do not hold registries and tables of
+libraries, which may be large, and are filled by the libraries themselves too. Read from sources: modules leave nothing
+else of what they did when they were imported. What a function sets and another gives is in keys (conventions.py).
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import types
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, Final
+
+from nectar.keys.origin import is_installed
+
+# First words of names of functions that are called to change something: if nobody takes what they give; or always.
+_CHANGING: Final = (
+    "activate add append bind configure deactivate define disable discard enable extend inline insert install override "
+    "patch register remove seed set setdefault setup unbind uninstall unregister update use"
+)
+_IF_DISCARDED: Final = frozenset(_CHANGING.split())
+_ALWAYS: Final = frozenset({"set", "register", "unregister"})
+_AS_DECORATOR: Final = frozenset({"register"})
+# Words in names of what is entered to change something for a while.
+_FOR_A_WHILE: Final = frozenset({"bound", "config", "context", "contextvars", "option", "options", "override", "using"})
+_WORDS: Final = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
+_LONGEST: Final = 4 << 20  # characters of a source; what is longer is data
+
+
+def change_of(package: str) -> str:
+    """The first place where the application changes what a package keeps, such as "main.py:3"; empty if it does not."""
+    return _first_change(package, len(sys.modules), next(reversed(sys.modules)))
+
+
+@lru_cache(maxsize=1024)
+def _first_change(package: str, loaded: int, last: str) -> str:
+    """loaded, last: how many modules there are of all, and the one that came last."""
+    places = (_changes_in(module, package) for module in _modules_of_application(loaded, last))
+    return next(filter(None, places), "")
+
+
+@lru_cache(maxsize=1)
+def _modules_of_application(loaded: int, last: str) -> list[types.ModuleType]:
+    """Modules of the application."""
+    found = [each for each in list(sys.modules.values()) if type(each) is types.ModuleType]
+    return [each for each in found if vars(each).get("__file__") and not is_installed(each)]
+
+
+def _changes_in(module: types.ModuleType, package: str) -> str:
+    text = _source_of(module)
+    return _places_in(module).get(package, "") if package in text else ""
+
+
+@lru_cache(maxsize=1024)
+def _source_of(module: types.ModuleType) -> str:
+    """The source of a module; empty if there is none to be had."""
+    file = vars(module).get("__file__")
+    if not isinstance(file, str) or not file.endswith(".py"):
+        return ""
+    try:
+        with open(file, "rb") as opened:
+            return opened.read(_LONGEST).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+@lru_cache(maxsize=1024)
+def _places_in(module: types.ModuleType) -> dict[str, str]:
+    """For each package that a module changes: where first."""
+    try:
+        tree = ast.parse(_source_of(module))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return {}
+    name = str(vars(module)["__file__"]).replace("\\", "/").rpartition("/")[2]
+    found: dict[str, str] = {}
+    reader = _Reader(module, tree)
+    for package, node in reader.changes(tree):
+        found.setdefault(package, f"{name}:{node.lineno}")
+    return found
+
+
+class _Reader:
+    """What a source changes. packages: by the names under which it imports things of them."""
+
+    def __init__(self, module: types.ModuleType, tree: ast.AST) -> None:
+        self.space = vars(module)
+        self.packages: dict[str, str] = {}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                for each in node.names:
+                    self.packages[each.asname or each.name.partition(".")[0]] = each.name.partition(".")[0]
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                for each in node.names:
+                    self.packages[each.asname or each.name] = node.module.partition(".")[0]
+
+    def changes(self, tree: ast.AST) -> Iterator[tuple[str, Any]]:
+        """The packages that are changed, each with the node that does so."""
+        for node in ast.walk(tree):
+            for target in _targets(node):
+                if isinstance(target, (ast.Attribute, ast.Subscript)):
+                    yield from self._of(target.value, node)
+            for call, words in _calls(node):
+                name = _last_name(call)
+                parts = _WORDS.findall(name)
+                if parts and (parts[0].lower() in words or (words is _FOR_A_WHILE and _any_of(parts, words))):
+                    yield from self._of(call, node)
+
+    def _of(self, node: ast.expr, at: Any) -> Iterator[tuple[str, Any]]:
+        name = _first_name(node)
+        package = self.packages.get(name, "")
+        if package and not self._is_told_by_a_getter(node):
+            yield package, at
+
+    def _is_told_by_a_getter(self, node: ast.expr) -> bool:
+        """Whether a function sets what another one of its module gives, without arguments: keys ask that one."""
+        name = _last_name(node)
+        if not name.startswith("set"):
+            return False
+        first = self.space.get(_first_name(node))
+        return isinstance(first, types.ModuleType) and callable(vars(first).get("g" + name[1:]))
+
+
+def _targets(node: ast.AST) -> list[ast.expr]:
+    """What a statement assigns to, or deletes."""
+    if isinstance(node, (ast.Assign, ast.Delete)):
+        found = node.targets
+    elif isinstance(node, (ast.AugAssign, ast.AnnAssign)):
+        found = [node.target]
+    else:
+        return []
+    return [part for each in found for part in (each.elts if isinstance(each, (ast.Tuple, ast.List)) else [each])]
+
+
+def _calls(node: ast.AST) -> Iterator[tuple[ast.expr, frozenset[str]]]:
+    """What a node calls, each with the words that say it is called to change something."""
+    if isinstance(node, ast.Expr):
+        value = node.value.value if isinstance(node.value, ast.Await) else node.value
+        if isinstance(value, ast.Call):
+            yield value.func, _IF_DISCARDED
+    elif isinstance(node, ast.Call):
+        yield node.func, _ALWAYS
+    elif isinstance(node, (ast.With, ast.AsyncWith)):
+        for item in node.items:
+            if isinstance(item.context_expr, ast.Call):
+                yield item.context_expr.func, _IF_DISCARDED
+                yield item.context_expr.func, _FOR_A_WHILE
+    elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        for each in node.decorator_list:
+            yield (each.func if isinstance(each, ast.Call) else each), _AS_DECORATOR
+
+
+def _any_of(parts: list[str], words: frozenset[str]) -> bool:
+    return any(part.lower() in words for part in parts)
+
+
+def _last_name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def _first_name(node: ast.expr) -> str:
+    """The name that a chain of attributes, subscripts and calls begins with; empty if it begins otherwise."""
+    while True:
+        if isinstance(node, ast.Name):
+            return node.id
+        if isinstance(node, (ast.Attribute, ast.Subscript)):
+            node = node.value
+        elif isinstance(node, ast.Call):
+            node = node.func
+        else:
+            return ""
