@@ -43,7 +43,7 @@ CHANGES = (
     "import nt_units\nnt_units.TABLE['a'] += 1",
     "import nt_units\ndel nt_units.TABLE['a']",
     "import nt_units\nnt_units.default = 3",
-    "from nt_units import options\noptions.timeout = 3",
+    "from nt_units.core import options\noptions.timeout = 3",
     "from nt_units.core import registry\nregistry.register('a', len)",
     "from nt_units import NAMES\nNAMES.add('a')",
     "from nt_units import NAMES as words\nwords.remove('a')",
@@ -80,6 +80,8 @@ def test_what_is_changed_is_found_with_its_place(text, program):
         "import nt_units\nnt_units = {}\nsettings = {}\nsettings['nt_units'] = 1",
         "import nt_units\nwith nt_units.open('a') as file:\n    pass",
         "import nt_units\nfound = nt_units.use('a')",
+        "import nt_units\nnt_units.config.set({'a': 1})\nnt_units.options['a'] = 1",  # which stand in keys
+        "from nt_units import config\nconfig['a'] = 1",
         "text = 'import nt_units; nt_units.set_words(3)'",
         "nt_units = 3",
     ],

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Final
 
+from nectar.keys.conventions import is_setting
 from nectar.keys.origin import is_installed
 
 # First words of names of functions that are called to change something: if nobody takes what they give; or always.
@@ -85,18 +86,18 @@ def _places_in(module: types.ModuleType) -> dict[str, str]:
 
 
 class _Reader:
-    """What a source changes. packages: by the names under which it imports things of them."""
+    """What a source changes. imported: by its names, where what they stand for lies."""
 
     def __init__(self, module: types.ModuleType, tree: ast.AST) -> None:
         self.space = vars(module)
-        self.packages: dict[str, str] = {}
+        self.imported: dict[str, str] = {}
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):
                 for each in node.names:
-                    self.packages[each.asname or each.name.partition(".")[0]] = each.name.partition(".")[0]
+                    top = each.name.partition(".")[0]
+                    self.imported[each.asname or top] = each.name if each.asname else top
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                for each in node.names:
-                    self.packages[each.asname or each.name] = node.module.partition(".")[0]
+                self.imported.update((each.asname or each.name, f"{node.module}.{each.name}") for each in node.names)
 
     def changes(self, tree: ast.AST) -> Iterator[tuple[str, Any]]:
         """The packages that are changed, each with the node that does so."""
@@ -105,24 +106,22 @@ class _Reader:
                 if isinstance(target, (ast.Attribute, ast.Subscript)):
                     yield from self._of(target.value, node)
             for call, words in _calls(node):
-                name = _last_name(call)
-                parts = _WORDS.findall(name)
+                parts = _WORDS.findall(_names(call)[-1])
                 if parts and (parts[0].lower() in words or (words is _FOR_A_WHILE and _any_of(parts, words))):
                     yield from self._of(call, node)
 
     def _of(self, node: ast.expr, at: Any) -> Iterator[tuple[str, Any]]:
-        name = _first_name(node)
-        package = self.packages.get(name, "")
-        if package and not self._is_told_by_a_getter(node):
+        first, *names = _names(node)
+        package, *below = [*self.imported.get(first, "").split("."), *names]
+        if package and not self._is_told_by_a_getter(first, names) and not (below and is_setting(below[0])):
             yield package, at
 
-    def _is_told_by_a_getter(self, node: ast.expr) -> bool:
+    def _is_told_by_a_getter(self, first: str, names: list[str]) -> bool:
         """Whether a function sets what another one of its module gives, without arguments: keys ask that one."""
-        name = _last_name(node)
-        if not name.startswith("set"):
+        module = self.space.get(first)
+        if len(names) != 1 or not names[0].startswith("set") or not isinstance(module, types.ModuleType):
             return False
-        first = self.space.get(_first_name(node))
-        return isinstance(first, types.ModuleType) and callable(vars(first).get("g" + name[1:]))
+        return callable(vars(module).get("g" + names[0][1:]))
 
 
 def _targets(node: ast.AST) -> list[ast.expr]:
@@ -158,18 +157,17 @@ def _any_of(parts: list[str], words: frozenset[str]) -> bool:
     return any(part.lower() in words for part in parts)
 
 
-def _last_name(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-
-
-def _first_name(node: ast.expr) -> str:
-    """The name that a chain of attributes, subscripts and calls begins with; empty if it begins otherwise."""
+def _names(node: ast.expr) -> list[str]:
+    """The names in a chain of attributes, subscripts and calls; the first is empty if it begins otherwise."""
+    found: list[str] = []
     while True:
         if isinstance(node, ast.Name):
-            return node.id
+            return [node.id, *reversed(found)]
+        if isinstance(node, ast.Attribute):
+            found.append(node.attr)
         if isinstance(node, (ast.Attribute, ast.Subscript)):
             node = node.value
         elif isinstance(node, ast.Call):
             node = node.func
         else:
-            return ""
+            return ["", *reversed(found)]

@@ -66,8 +66,7 @@ class _Looker:
         self.holders += [
             (f"{place}.{name}", space, name)
             for name, value in list(space.items())
-            if (name.lower().strip("_") in _NAMES or type(value).__name__.endswith(_KINDS))
-            and not issubclass(type(value), _CODE)
+            if (is_setting(name) or type(value).__name__.endswith(_KINDS)) and not issubclass(type(value), _CODE)
         ]
 
     def is_current(self) -> bool:
@@ -111,6 +110,11 @@ class _Looker:
         if content is not None:
             self.known[label] = (content, parts)
         return parts
+
+
+def is_setting(name: str) -> bool:
+    """Whether what lies under this name in a package is looked at."""
+    return name.lower().strip("_") in _NAMES
 
 
 _lookers: dict[str, _Looker] = {}
