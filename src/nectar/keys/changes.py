@@ -9,6 +9,7 @@ else of what they did when they were imported. What a function sets and another 
 from __future__ import annotations
 
 import ast
+import os
 import re
 import sys
 import types
@@ -17,7 +18,6 @@ from functools import lru_cache
 from typing import Any, Final
 
 from nectar.keys.conventions import is_setting
-from nectar.keys.origin import is_installed
 
 # First words of names of functions that are called to change something: if nobody takes what they give; or always.
 _CHANGING: Final = (
@@ -30,6 +30,11 @@ _AS_DECORATOR: Final = frozenset({"register"})
 # Words in names of what is entered to change something for a while.
 _FOR_A_WHILE: Final = frozenset({"bound", "config", "context", "contextvars", "option", "options", "override", "using"})
 _WORDS: Final = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
+_STANDARD: Final = (
+    os.path.join(os.path.dirname(os.__file__), ""),
+    os.path.join(os.path.dirname(os.path.dirname(__file__)), ""),
+)
+_INSTALLED: Final = ("site-packages", "dist-packages")
 _LONGEST: Final = 4 << 20  # characters of a source; what is longer is data
 
 
@@ -47,9 +52,13 @@ def _first_change(package: str, loaded: int, last: str) -> str:
 
 @lru_cache(maxsize=1)
 def _modules_of_application(loaded: int, last: str) -> list[types.ModuleType]:
-    """Modules of the application."""
+    """Modules of the application, told by their paths: to ask whose each file is would take long."""
     found = [each for each in list(sys.modules.values()) if type(each) is types.ModuleType]
-    return [each for each in found if vars(each).get("__file__") and not is_installed(each)]
+    return [each for each in found if _is_of_application(vars(each).get("__file__"))]
+
+
+def _is_of_application(file: object) -> bool:
+    return isinstance(file, str) and not file.startswith(_STANDARD) and not any(each in file for each in _INSTALLED)
 
 
 def _changes_in(module: types.ModuleType, package: str) -> str:
