@@ -283,14 +283,17 @@ class _Method(ctypes.Structure):
     _fields_ = (("name", ctypes.c_char_p), ("code", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p))
 
 
+# Functions made of it point to it as long as they live, and pytest lets them live longer than their fixture.
+_BLUR = _Method(b"blur", ctypes.cast(ctypes.pythonapi.Py_IncRef, ctypes.c_void_p).value, 8, None)
+
+
 @pytest.fixture
 def nameless():
     """A native function that says neither where it is from nor what it is bound to, as those of OpenCV."""
-    method = _Method(b"blur", ctypes.cast(ctypes.pythonapi.Py_IncRef, ctypes.c_void_p).value, 8, None)
     make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(
         ("PyCFunction_NewEx", ctypes.pythonapi)
     )
-    made = make(ctypes.addressof(method), None, None)
+    made = make(ctypes.addressof(_BLUR), None, None)
     assert made.__module__ is None
     assert made.__self__ is None
     yield made

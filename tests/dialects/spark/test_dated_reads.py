@@ -2,6 +2,8 @@
 
 import pytest
 
+pytest.importorskip("pyspark.sql.connect.proto", reason="Spark is not installed: make test-sail")
+
 from nectar.dialects.spark.dated_reads import columns_of_read, parses_times
 from nectar.dialects.spark.reads import read_of
 from nectar.dialects.spark.texts_and_times import EITHER, TEXT
