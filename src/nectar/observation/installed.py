@@ -13,8 +13,9 @@ from typing import Final
 
 _OF_SYSTEM: Final = (
     "/usr/share/", "/usr/lib/", "/usr/lib64/", "/System/Library/", "/Library/Fonts/",
-    # How many processors there are: pools of threads ask, results do not depend on it.
+    # How many processors there are, and which libraries are loaded: pools of threads ask, results do not depend on it.
     "/sys/devices/system/cpu/", "/sys/fs/cgroup/", "/proc/cpuinfo", "/proc/self/cgroup", "/proc/self/mountinfo",
+    "/proc/self/maps",
 )  # fmt: skip
 _IN_PATH: Final = ("site-packages", "dist-packages")
 _CODE: Final = (".py", ".pyc", ".pyi", ".so", ".pyd", ".dll", ".dylib", ".pth")

@@ -60,7 +60,7 @@ def _called(code: CodeType, offset: int, called: object, first: object) -> None:
     if not hook.is_watching():
         return
     what = CONTEXT if called is _GET and isinstance(first, ContextVar) else source(called)
-    if not what or not is_reader(code):
+    if not what or not is_reader(code, what):
         return
     verdict = tables.verdict(called)
     given = first is not None and first is not _monitoring.MISSING
@@ -76,15 +76,15 @@ def _started(code: CodeType, offset: int) -> None:
     if what is None:
         hook.note_source(told(STATE, code))
         return
-    reader = _reader(sys._getframe(1).f_back)
+    reader = _reader(sys._getframe(1).f_back, what)
     if reader is not None:
         hook.note_source(told(what, reader))
 
 
-def _reader(frame: FrameType | None) -> CodeType | None:
+def _reader(frame: FrameType | None, what: str) -> CodeType | None:
     """The library code that called, itself or by code of the standard library that only hands it on."""
     while frame is not None:
-        found = is_reader(frame.f_code)
+        found = is_reader(frame.f_code, what)
         if found is not None:
             return frame.f_code if found else None
         frame = frame.f_back

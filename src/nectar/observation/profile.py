@@ -42,11 +42,22 @@ FUNCTIONS: Final[dict[object, str]] = {
     _environ.__iter__.__code__: _ENVIRONMENT,
     random.Random.seed.__code__: _RANDOM,  # by None, it takes one from the system
 }
-# Code that reads a source and does not show it: the texts it takes are judged, or it only names things apart.
+# Code that reads a source and does not show it, by the end of its file: it is judged by the texts that it takes; it
+# names things apart; it takes the time that something takes; it makes a generator from a seed (NumPy draws one first).
 _HIDES: Final = {
-    "dateutil": {"parser.parse", "parserinfo.__init__"},
-    "sklearn": {"CallbackContext._from_estimator", "CallbackContext._from_parent"},
+    ("dateutil/parser/_parser.py", "parser.parse"),
+    ("dateutil/parser/_parser.py", "parserinfo.__init__"),
+    ("sklearn/callback/_callback_context.py", "CallbackContext._from_estimator"),
+    ("sklearn/callback/_callback_context.py", "CallbackContext._from_parent"),
+    ("sklearn/model_selection/_validation.py", "_fit_and_score"),
+    ("sklearn/model_selection/_validation.py", "_score"),
+    ("sklearn/utils/validation.py", "check_random_state"),
+    ("scipy/_lib/_util.py", "check_random_state"),
+    ("statsmodels/tools/rng_qrng.py", "check_random_state"),
+    ("networkx/utils/misc.py", "create_random_state"),
+    ("networkx/utils/misc.py", "create_py_random_state"),
 }
+_ASKS_FOR_THREADS: Final = frozenset({"sklearn"})  # all that it asks the environment for when it computes
 _OWN: Final = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
 _STANDARD: Final = os.path.join(os.path.dirname(os.path.abspath(os.__file__)), "")
 _FROZEN: Final = re.compile(r"<frozen (\w+)")
@@ -109,11 +120,11 @@ class Profile:
             if code in self._states:
                 yield told(STATE, code)
             what = _BUILTINS.get(code) or FUNCTIONS.get(code)
-            reader = self._reader(code, callers) if what else None
+            reader = self._reader(code, str(what), callers) if what else None
             if reader is not None:
                 yield told(str(what), reader)
 
-    def _reader(self, source: object, callers: dict[object, list[object]]) -> CodeType | None:
+    def _reader(self, source: object, what: str, callers: dict[object, list[object]]) -> CodeType | None:
         """The library code that read a source, itself or by code of the standard library that only hands it on."""
         pending, seen = [source], set[object]()
         while pending:
@@ -122,7 +133,7 @@ class Profile:
                 if caller in seen or not isinstance(caller, CodeType) or not self._may_have_read(caller, called):
                     continue
                 seen.add(caller)
-                found = is_reader(caller)
+                found = is_reader(caller, what)
                 if found and not _is_aside(caller, callers):
                     return caller
                 if found is None:
@@ -151,15 +162,18 @@ def _is_aside(code: CodeType, callers: dict[object, list[object]]) -> bool:
     return True
 
 
-def is_reader(code: CodeType) -> bool | None:
-    """Whether a source that code reads shows in results, so that it counts; None if code reads it for its caller.
+def is_reader(code: CodeType, what: str) -> bool | None:
+    """Whether what code reads shows in results, so that it counts; None if code reads it for its caller.
 
     False for what the application reads by itself, which is judged elsewhere.
     """
     package = _package_of(code.co_filename)
     if package in JUDGED:
         return None
-    return bool(package) and package not in SILENT and code.co_qualname not in _HIDES.get(package, ())
+    if what == _ENVIRONMENT and package in _ASKS_FOR_THREADS:
+        return False
+    file = "/".join(code.co_filename.replace("\\", "/").split("/")[-3:])
+    return bool(package) and package not in SILENT and (file, code.co_qualname) not in _HIDES
 
 
 def told(what: str, code: Any) -> str:

@@ -104,11 +104,10 @@ def _sources_of(roots: frozenset[_Reached]) -> frozenset[Source]:
 def _inside(reached: _Reached) -> tuple[frozenset[Source], tuple[_Reached, ...]]:
     """The sources that a function or class holds itself, and what it calls within its package."""
     value, owner = reached
-    if isinstance(value, type):
-        return frozenset(), tuple(
-            each for name in _RUN_BY_CLASSES for each in _code_of(static_attribute(value, name), value)
-        )
     package = _package_of(value)
+    if isinstance(value, type):
+        run = [each for name in _RUN_BY_CLASSES for each in _code_of(static_attribute(value, name), value)]
+        return frozenset(), tuple(each for each in run if _package_of(each.value) == package)
     sources: set[Source] = set()
     called: dict[_Reached, None] = {}
     for loaded, code in _loaded(value, owner, set()):
@@ -143,7 +142,8 @@ def _methods(package: str, module: object, loaded: int) -> dict[str, list[_Reach
         ]
         for cls in classes:
             for attribute, value in list(vars(cls).items()):
-                found.setdefault(attribute, []).extend(_code_of(value, cls))
+                code = [each for each in _code_of(value, cls) if _package_of(each.value) == package]
+                found.setdefault(attribute, []).extend(code)
     return found
 
 
