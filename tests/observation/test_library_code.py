@@ -214,7 +214,7 @@ def test_what_somebody_vouches_for_is_not_looked_at(almanac, enabled):
     def program(given):
         return trusted(given)
 
-    assert is_kept(program)
+    assert is_kept(program), nectar.last_run().details()
 
 
 def test_a_computation_within_another_leaves_it_watched(almanac, enabled):

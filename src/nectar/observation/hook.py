@@ -27,6 +27,7 @@ READ, LIST, WRITE, MAKE, LINK, REMOVE, RENAME = "read", "list", "write", "make",
 NETWORK, PROCESS, INPUT, RANDOM, MOVE = "network", "process", "input", "random", "move"
 SOMEWHERE, SOURCE = "somewhere", "source"
 _WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC
+_OWN: Final = "nectar.observation."
 _RANDOM_DEVICES: Final = ("/dev/urandom", "/dev/random")
 
 
@@ -171,9 +172,9 @@ def _note(kind: str, subject: str, existed: bool = True, target: str = "") -> No
 def _actor() -> FrameType | None:
     """The code that has caused the event which is being handled."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code is not _heard.__code__:
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(_OWN):
         frame = frame.f_back
-    return None if frame is None else frame.f_back
+    return frame
 
 
 _vouched_at: tuple[int, frozenset[CodeType]] = (0, _no_code)
