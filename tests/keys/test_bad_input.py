@@ -1,5 +1,6 @@
 """Odd objects give a clear error that names them and the path to them, or a right fingerprint; never a hang."""
 
+import pprint
 import sys
 import types
 
@@ -231,3 +232,13 @@ def test_a_root_whose_attributes_raise():
             return n + 1
 
     assert nectar.fingerprint(Lazy()) == nectar.fingerprint(Lazy())
+
+
+def test_class_whose_annotations_are_no_dict():
+    """Classes that compilers make have a descriptor there."""
+    kind = type("Kind", (), {"__annotations__": property(lambda self: {})})
+
+    def show(n):
+        return pprint.pformat([kind, n])
+
+    assert nectar.fingerprint(show) == nectar.fingerprint(show)

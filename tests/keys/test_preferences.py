@@ -3,12 +3,15 @@
 import argparse
 import contextlib
 import datetime as dt
+import sys
 import time
+import types
 
 import pytest
 
 import nectar
 from nectar.errors import UncacheableError
+from nectar.keys.preferences import PREFERENCES
 
 
 @contextlib.contextmanager
@@ -101,3 +104,14 @@ def test_zone_of_the_machine(monkeypatch):
     time.tzset()
     assert found[0][0] != found[1][0]
     assert found[0][1] != found[1][1]
+
+
+def test_context_of_gmpy2(monkeypatch):
+    """Its precision counts; its flags do not, which computing raises by itself."""
+    context = types.SimpleNamespace(precision=53, inexact=False)
+    monkeypatch.setitem(sys.modules, "gmpy2", types.SimpleNamespace(get_context=lambda: context))
+    before = PREFERENCES["gmpy2"]()
+    context.inexact = True
+    assert PREFERENCES["gmpy2"]() == before
+    context.precision = 106
+    assert PREFERENCES["gmpy2"]() != before

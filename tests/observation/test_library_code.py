@@ -16,7 +16,8 @@ from nectar.observation import monitoring, reach
 
 # A library that no table knows. Each function is called without arguments or with one that is given.
 LIBRARY = """
-    import contextvars, functools, logging, os, random, secrets, threading, time, uuid
+    import contextvars, functools, inspect, logging, os, random, secrets, threading, time, uuid
+    import nt_clocks
     import http.cookies
     from datetime import date, datetime
     from . import inner
@@ -76,6 +77,64 @@ LIBRARY = """
         def __call__(self, given): return self.function(given)
     instance = Caller(clock)
 
+    # ways to a source that a name alone does not show
+    def imported_inside(given):
+        import datetime as dt
+        return dt.date.today().isoformat()
+    def imported_from_inside(given):
+        from time import gmtime, time as stamp
+        return stamp()
+    def imported_nearby(given):
+        from . import inner as nearby
+        return nearby.stamp(given)
+    def imported_by_a_cell(given):
+        import time as clock
+        return [each for each in map(lambda _: clock.time(), "a")]
+    def assigned_before(given):
+        ask = time.time
+        return ask()
+    def chosen(given): return secrets.choice([given, "other"] * 50)
+    def context_as_a_whole(given): return len(contextvars.copy_context())
+
+    class Draws(random.Random):
+        pass
+    class Base:
+        def __init__(self): self.draws = Draws()
+    class Derived(Base):
+        def __init__(self):
+            super().__init__()
+            self.name = "derived"
+        def draw(self): return self.draws.random()
+    def of_a_base(given): return Derived().draw()
+
+    class Maker:
+        def make(self): return self._made()
+        def _made(self): return Derived()
+    maker = None
+    def made_later(given):
+        global maker
+        maker = maker or Maker()
+        return str(maker.make().draw())
+    bound = Day(1).age
+    def of_an_instance(given): return bound()
+    def of_another_library(given): return nt_clocks.stamp()
+
+    class cython_function_or_method:  # as functions are that some compiler has made
+        def __init__(self, name, result, signature):
+            self.__name__, self.result, self.__signature__ = name, result, inspect.signature(signature)
+        def __call__(self, *args, **kwargs): return self.result
+    add_noise = cython_function_or_method("add_noise", 3, lambda size: 0)
+    random_graph = cython_function_or_method("gnpRandomGraph", 3, lambda size, seed=None: 0)
+    now = cython_function_or_method("now", 3, lambda size=None: 0)
+    sample = cython_function_or_method("sample", 3, lambda points: 0)
+    nowhere = cython_function_or_method("nowhere_randomness", 3, lambda points: 0)
+    def native_noise(given): return add_noise(given)
+    def native_clock(given): return now()
+    def native_sample(given): return sample(given)
+    def native_words(given): return nowhere(given)
+    def native_seeded(given, seed=1): return random_graph(given, seed)
+    def random_layout(given, seed=None): return random_graph(given, seed)
+
     def only_in_a_log(given):
         _log.warning("%s", given)
         return given
@@ -95,6 +154,7 @@ def almanac(tmp_path, monkeypatch):
     texts = {
         "nt_almanac/__init__.py": textwrap.dedent(LIBRARY),
         "nt_almanac/inner.py": "import time\n\ndef stamp(given):\n    return time.time()\n",
+        "nt_clocks.py": "import time\n\ndef stamp():\n    return time.time()\n",
     }
     lines = []
     for name, text in texts.items():
@@ -111,7 +171,7 @@ def almanac(tmp_path, monkeypatch):
     importlib.invalidate_caches()
     monkeypatch.setitem(globals(), "nt_almanac", importlib.import_module("nt_almanac"))
     yield sys.modules["nt_almanac"]
-    for name in [name for name in sys.modules if name.startswith("nt_almanac")]:
+    for name in [name for name in sys.modules if name.startswith(("nt_almanac", "nt_clocks"))]:
         del sys.modules[name]
 
 
@@ -135,7 +195,9 @@ def is_kept(function, value="2024"):
 READERS = (
     "clock", "clock_of_another_module", "clock_in_lambda", "entropy", "identifier", "token", "unseeded", "variable",
     "variable_by_subscript", "variable_by_getenv", "working_folder", "context", "thread_local", "cached", "decorated",
-    "instance",
+    "instance", "imported_inside", "imported_from_inside", "imported_nearby", "imported_by_a_cell", "assigned_before",
+    "chosen", "context_as_a_whole", "of_a_base", "made_later", "of_an_instance", "of_another_library",
+    "native_noise", "native_clock",
 )  # fmt: skip
 
 
@@ -144,9 +206,43 @@ def test_what_library_code_reads_is_seen(name, almanac, enabled):
     assert not is_kept(of_library(name))
 
 
-@pytest.mark.parametrize("name", ["only_in_a_log", "interval", "branch_not_taken", "parse"])
+@pytest.mark.parametrize(
+    "name",
+    ["only_in_a_log", "interval", "branch_not_taken", "parse", "native_sample", "native_words", "native_seeded"],
+)
 def test_what_it_could_read_and_does_not_is_no_reason(name, almanac, enabled):
     assert is_kept(of_library(name))
+
+
+def test_functions_that_are_not_python_are_judged_by_their_names(almanac, enabled):
+    def noisy(given):
+        return nt_almanac.add_noise(given)  # noqa: F821
+
+    def unseeded(given):
+        return nt_almanac.random_graph(given)  # noqa: F821
+
+    def seeded(given):
+        return nt_almanac.random_graph(given, seed=4)  # noqa: F821
+
+    def seeded_by_position(given):
+        return nt_almanac.random_graph(given, 4)  # noqa: F821
+
+    def by_another(given):
+        return nt_almanac.random_layout(given)  # noqa: F821
+
+    def by_another_seeded(given):
+        return nt_almanac.random_layout(given, seed=len(given))  # noqa: F821
+
+    def other_words(given):
+        return nt_almanac.nowhere(given), nt_almanac.sample(given)  # noqa: F821
+
+    assert not is_kept(noisy)
+    assert not is_kept(unseeded)
+    assert not is_kept(by_another)
+    assert is_kept(seeded)
+    assert is_kept(seeded_by_position)
+    assert is_kept(by_another_seeded)
+    assert is_kept(other_words)
 
 
 def test_methods_and_properties_of_what_a_library_gave(almanac, enabled):

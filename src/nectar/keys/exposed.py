@@ -59,7 +59,8 @@ def expand_exposed(exposed: Exposed, walk: WalkContext) -> Expansion:
         )
     if is_a(value, type):
         names = _names_of_class(value)
-        annotations = dict(vars(value).get("__annotations__", {}))
+        own = vars(value).get("__annotations__")
+        annotations = dict(own) if type(own) is dict else {}  # classes of compilers have something else there
         bases = [Exposed(base) for base in value.__bases__ if origin_of_class(base) is APPLICATION]
         still = lambda: _names_of_class(value) == names  # noqa: E731 - a def would not say more
         return Expansion("exposed", names, (annotations, *bases), ("annotations",), still=still)

@@ -73,6 +73,19 @@ def _mpmath() -> object:
     return [mpmath.mp.prec, mpmath.iv.prec, repr(mpmath.mp.pretty)]
 
 
+def _gmpy2() -> object:
+    """How numbers are rounded in this thread; not which flags are raised, which computing itself does."""
+    context: Any = sys.modules["gmpy2"].get_context()
+    return [repr(getattr(context, name, None)) for name in _OF_NUMBERS]
+
+
+_OF_NUMBERS: Final = (
+    "precision", "real_prec", "imag_prec", "round", "real_round", "imag_round", "emax", "emin", "subnormalize",
+    "trap_underflow", "trap_overflow", "trap_inexact", "trap_invalid", "trap_erange", "trap_divzero",
+    "allow_complex", "rational_division",
+)  # fmt: skip
+
+
 def _torch() -> object:
     torch: Any = sys.modules["torch"]
     return [str(torch.get_default_dtype()), torch.are_deterministic_algorithms_enabled()]
@@ -106,6 +119,7 @@ PREFERENCES: Final[dict[str, Callable[[], object]]] = {
     "yaml": _yaml,
     "plotly": _plotly,
     "mpmath": _mpmath,
+    "gmpy2": _gmpy2,
     "torch": _torch,
     "sympy": _mpmath,  # computes with it
     "pint": _pint,

@@ -15,7 +15,7 @@ from typing import Any, Final
 from nectar.keys.purity import tables
 from nectar.observation import hook
 from nectar.observation.profile import FUNCTIONS, is_reader, told
-from nectar.observation.reach import CONTEXT, STATE, Source, source
+from nectar.observation.reach import CONTEXT, Source, source
 
 _monitoring: Final[Any] = getattr(sys, "monitoring", None)
 IS_THERE: Final = _monitoring is not None
@@ -24,6 +24,7 @@ _TOOLS: Final = (4, 3, 5, 0, 1, 2)  # debuggers, coverage and profilers have num
 _GET: Final = vars(ContextVar)["get"]
 _tool: int | None = None
 _followed: Final[dict[int, tuple[object, int]]] = {}  # code and its events, by id: equal code may lie in two places
+_always: Final[dict[int, str]] = {}  # what code reads whenever it runs, by id as well
 
 
 def follow(sources: Collection[Source]) -> bool:
@@ -31,7 +32,9 @@ def follow(sources: Collection[Source]) -> bool:
     if _tool is None and not _begin():
         return False
     for each in sources:
-        _add(each.code, _monitoring.events.PY_START if each.what == STATE else _monitoring.events.CALL)
+        if each.always:
+            _always[id(each.code)] = each.what
+        _add(each.code, _monitoring.events.PY_START if each.always else _monitoring.events.CALL)
     return True
 
 
@@ -74,7 +77,7 @@ def _started(code: CodeType, offset: int) -> None:
         return
     what = FUNCTIONS.get(code)
     if what is None:
-        hook.note_source(told(STATE, code))
+        hook.note_source(told(_always[id(code)], code))
         return
     reader = _reader(sys._getframe(1).f_back, what)
     if reader is not None:

@@ -20,7 +20,7 @@ from types import CodeType
 from typing import Any, Final
 
 from nectar.keys import declared
-from nectar.observation.reach import CONTEXT, JUDGED, SILENT, STATE, WORDS, Source
+from nectar.observation.reach import CONTEXT, JUDGED, SILENT, WORDS, Source
 
 _CLOCK, _RANDOM, _ENVIRONMENT = WORDS["clock"], WORDS["random"], WORDS["environment"]
 # By the texts under which the profiler reports functions that are not written in Python.
@@ -35,6 +35,7 @@ _BUILTINS: Final[dict[object, str]] = {
     },
     "<built-in method _socket.gethostname>": _ENVIRONMENT,
     "<method 'get' of '_contextvars.ContextVar' objects>": CONTEXT,
+    "<built-in method _contextvars.copy_context>": CONTEXT,
 }
 _environ: Any = type(os.environ)
 FUNCTIONS: Final[dict[object, str]] = {
@@ -71,7 +72,7 @@ class Profile:
     """The calls of this thread from `begin` to `end`. sources: library code that it may come to."""
 
     def __init__(self, sources: Collection[Source]) -> None:
-        self._states: set[object] = {each.code for each in sources if each.what == STATE}
+        self._always: dict[object, str] = {each.code: each.what for each in sources if each.always}
         self._holders: set[object] = {each.code for each in sources}
         self._profiler = Profiler()
         self._thread = 0
@@ -117,8 +118,8 @@ class Profile:
             for called in entry.calls or ():
                 callers.setdefault(called.code, []).append(entry.code)
         for code in callers:
-            if code in self._states:
-                yield told(STATE, code)
+            if code in self._always:
+                yield told(self._always[code], code)
             what = _BUILTINS.get(code) or FUNCTIONS.get(code)
             reader = self._reader(code, str(what), callers) if what else None
             if reader is not None:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import builtins
 import functools
+import importlib.util
 import sys
 import types
 from collections.abc import Iterable, Iterator
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from threading import local
 from typing import Any, Final, NamedTuple
@@ -22,6 +23,7 @@ from nectar.keys.folding import MISSING
 from nectar.keys.preferences import PREFERENCES
 from nectar.keys.purity import tables
 from nectar.keys.purity.facts import static_attribute
+from nectar.keys.purity.guesses import SEEDS, guess, is_native
 
 _BY_TABLES: Final = (
     "builtins os posixpath ntpath genericpath pathlib random secrets time datetime uuid _collections_abc collections "
@@ -43,8 +45,10 @@ WORDS: Final = {
     "environment": "reads the environment",
 }
 _MOST: Final = 10_000  # functions that are looked at
-_ATTRIBUTES: Final = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
-_HALVED: Final = sys.version_info >= (3, 12)  # whether the lowest bit of LOAD_ATTR tells something else
+_OF_SUPER: Final = "LOAD_SUPER_ATTR"
+_ATTRIBUTES: Final = frozenset({"LOAD_ATTR", "LOAD_METHOD", _OF_SUPER})
+# Bits of the number that tell something else than the name.
+_UNUSED_BITS: Final = {} if sys.version_info < (3, 12) else {"LOAD_ATTR": 1, _OF_SUPER: 2}
 _RUN_BY_CLASSES: Final = ("__init__", "__new__", "__post_init__")
 _OF_INTERVALS: Final = ("time.perf_counter", "time.monotonic", "time.process_time", "time.thread_time", "time.sleep")
 _SELF: Final = object()
@@ -58,6 +62,7 @@ class Source:
 
     code: types.CodeType
     what: str
+    always: bool = False  # whether it is taken to be read whenever the code runs: nobody sees it
 
 
 class _Reached(NamedTuple):
@@ -67,7 +72,12 @@ class _Reached(NamedTuple):
     owner: type | None = None
 
 
-_Load = tuple[Any, types.CodeType]
+class _Load(NamedTuple):
+    """An object that code loads by its name, and the class that it was found in, if it is an attribute."""
+
+    value: Any
+    code: types.CodeType
+    owner: type | None
 
 
 def sources_reached(functions: Iterable[types.FunctionType], kinds: Iterable[type]) -> frozenset[Source]:
@@ -76,9 +86,9 @@ def sources_reached(functions: Iterable[types.FunctionType], kinds: Iterable[typ
     packages = {_package_of(kind) for kind in kinds}
     roots: list[_Reached] = []
     for function in functions:
-        for value, _ in _loaded(function, None, names):
+        for value, _, owner in _loaded(function, None, names):
             packages.add(_package_of(value))
-            roots += _code_of(value)
+            roots += _code_of(value, owner)
     for package in packages - _EXEMPT:
         methods = _methods(package, sys.modules.get(package), len(sys.modules))
         roots += [each for name in names & methods.keys() for each in methods[name]]
@@ -87,7 +97,7 @@ def sources_reached(functions: Iterable[types.FunctionType], kinds: Iterable[typ
 
 @functools.lru_cache(maxsize=1024)
 def _sources_of(roots: frozenset[_Reached]) -> frozenset[Source]:
-    """Code that is reached from callables and holds a source, each within the package that the callable is of."""
+    """Code that is reached from callables and holds a source."""
     found: set[Source] = set()
     pending, seen = list(roots), set[_Reached]()
     while pending and len(seen) < _MOST:
@@ -102,7 +112,7 @@ def _sources_of(roots: frozenset[_Reached]) -> frozenset[Source]:
 
 @functools.lru_cache(maxsize=1 << 16)
 def _inside(reached: _Reached) -> tuple[frozenset[Source], tuple[_Reached, ...]]:
-    """The sources that a function or class holds itself, and what it calls within its package."""
+    """The sources that a function or class holds itself, and what it calls."""
     value, owner = reached
     package = _package_of(value)
     if isinstance(value, type):
@@ -110,23 +120,49 @@ def _inside(reached: _Reached) -> tuple[frozenset[Source], tuple[_Reached, ...]]
         return frozenset(), tuple(each for each in run if _package_of(each.value) == package)
     sources: set[Source] = set()
     called: dict[_Reached, None] = {}
-    for loaded, code in _loaded(value, owner, set()):
+    names: set[str] = set()
+    for loaded, code, found_in in _loaded(value, owner, names):
         what = source(loaded)
-        if not what:
-            called.update((each, None) for each in _code_of(loaded, owner) if _package_of(each.value) == package)
+        unseen = "" if what else _guessed(loaded, code)
+        if unseen:
+            sources.add(Source(code, unseen, always=True))
+        elif not what:
+            called.update(dict.fromkeys(_code_of(loaded, found_in or owner)))
         elif what not in (STATE, CONTEXT) or package not in PREFERENCES:  # which stand in keys
-            sources.add(Source(code, what))
-    return frozenset(sources), tuple(called)
+            sources.add(Source(code, what, always=what == STATE))
+    called.update(dict.fromkeys(_by_name(names, package, owner)))
+    return frozenset(sources), tuple(each for each in called if _package_of(each.value) not in _EXEMPT)
 
 
-def source(value: object) -> str:
+def _by_name(names: set[str], package: str, owner: type | None) -> Iterator[_Reached]:
+    """What methods of these names may be, asked of values that nobody knows: of the package, or of a base (super)."""
+    methods = _methods(package, sys.modules.get(package), len(sys.modules))
+    for name in names:
+        if not name.startswith("__"):
+            yield from methods.get(name, ())
+        elif owner is not None:
+            for base in owner.__mro__:
+                yield from _code_of(vars(base).get(name, MISSING), base)
+
+
+def source(value: Any) -> str:
     """What is read by calling or asking an object, such as "reads the clock"; empty if it is no source."""
     if isinstance(value, local):
         return STATE
-    if isinstance(value, ContextVar):
+    if isinstance(value, ContextVar) or value is copy_context:
         return CONTEXT
-    found = tables.verdict(value)
-    return "" if found is None or found.reason.startswith(_OF_INTERVALS) else WORDS.get(found.kind, "")
+    found = next(filter(None, map(tables.verdict, value.__mro__)), None) if _is_class(value) else tables.verdict(value)
+    if found is None or found.guessed or found.reason.startswith(_OF_INTERVALS):
+        return ""
+    return WORDS.get(found.kind, "")
+
+
+def _guessed(value: object, code: types.CodeType) -> str:
+    """What a function that is not Python's reads by its name, unless the code that calls it has a seed to hand on."""
+    found = guess(value) if is_native(value) else None
+    if found is None or (found[1] is not None and not SEEDS.isdisjoint(code.co_varnames)):
+        return ""
+    return WORDS[found[0]]
 
 
 @functools.lru_cache(maxsize=64)
@@ -199,47 +235,93 @@ def _loaded(function: types.FunctionType, owner: type | None, unknown: set[str])
     owner: the class that it is a method of. unknown: gets the names of attributes of other values.
     """
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    held: dict[str, Any] = {}  # what variables were assigned last, such as a module that is imported here
     pending = [function.__code__]
     while pending:
         code = pending.pop()
         pending += [each for each in code.co_consts if isinstance(each, types.CodeType)]
         value: Any = MISSING
+        member: Any = MISSING
+        constants: list[Any] = [0, None]
         for _, operation, number, _ in instructions(code):
+            found_in = None
             if operation in _ATTRIBUTES:
-                name = code.co_names[number >> 1 if _HALVED and operation == "LOAD_ATTR" else number]
-                if value is MISSING or (value is _SELF and owner is None):
+                name = code.co_names[number >> _UNUSED_BITS.get(operation, 0)]
+                if value is MISSING or (value is _SELF and owner is None) or operation == _OF_SUPER:
                     unknown.add(name)
                     value = MISSING
                 else:
+                    found_in = None if value is _SELF or _is_module(value) else _class_of(value)
                     value = _attribute(value, owner, name)
+                    if value is MISSING and found_in is not None:  # what lies there now is not what will
+                        unknown.add(name)
             elif operation == "IMPORT_FROM":
-                yield _attribute(value, owner, code.co_names[number]), code
+                member = _attribute(value, owner, code.co_names[number])
+                yield _Load(member, code, None)
                 continue
-            elif operation.startswith("STORE_") and isinstance(value, types.ModuleType):
-                continue  # between the names of one import
+            elif operation.startswith("STORE_"):
+                stored = _variable(code, operation, number)
+                if stored:
+                    held[stored] = member if member is not MISSING else MISSING if value is _SELF else value
+                member = MISSING
+                if operation == "STORE_FAST_LOAD_FAST":
+                    value = _named(function, code, cells, held, "LOAD_FAST", number & 15)
+                elif isinstance(value, types.ModuleType):
+                    continue  # between the names of one import
+            elif operation == "IMPORT_NAME":
+                value = _module(function, code.co_names[number], *constants[-2:])
             else:
-                value = _named(function, code, cells, operation, number)
+                if operation == "LOAD_CONST":
+                    constants.append(code.co_consts[number])
+                value = _named(function, code, cells, held, operation, number)
             if value is not MISSING and value is not _SELF:
-                yield value, code
+                yield _Load(value, code, found_in)
+
+
+def _variable(code: types.CodeType, operation: str, number: int) -> str:
+    """The variable of a function that an instruction assigns the value on top of the stack; empty if it is none."""
+    if operation.startswith(("STORE_FAST_LOAD", "STORE_FAST_STORE")):
+        number >>= 4
+    is_variable = operation.startswith(("STORE_FAST", "STORE_DEREF"))
+    return code._varname_from_oparg(number) if is_variable else ""  # type: ignore[attr-defined]
 
 
 def _named(
-    function: types.FunctionType, code: types.CodeType, cells: dict[str, types.CellType], operation: str, number: int
+    function: types.FunctionType,
+    code: types.CodeType,
+    cells: dict[str, types.CellType],
+    held: dict[str, Any],
+    operation: str,
+    number: int,
 ) -> Any:
     """The object that an instruction loads by its name; the receiver of a method stands for itself."""
     if operation == "LOAD_GLOBAL":
         name, space = code.co_names[number >> 1], function.__globals__
         return space.get(name, getattr(builtins, name, MISSING))
-    if operation == "IMPORT_NAME":
-        return sys.modules.get(code.co_names[number], MISSING)
+    if not operation.startswith(("LOAD_FAST", "LOAD_DEREF")):
+        return MISSING
+    if operation == "LOAD_FAST_LOAD_FAST":
+        number &= 15
+    name = code._varname_from_oparg(number)  # type: ignore[attr-defined]
+    if name in held:
+        return held[name]
     if operation == "LOAD_DEREF":
-        cell = cells.get(code._varname_from_oparg(number))  # type: ignore[attr-defined]
+        cell = cells.get(name)
         try:
             return MISSING if cell is None else cell.cell_contents
         except ValueError:  # nothing is assigned to it yet
             return MISSING
-    is_receiver = operation == "LOAD_FAST" and number == 0 and code.co_argcount > 0
-    return _SELF if is_receiver else MISSING
+    return _SELF if number == 0 and code.co_argcount > 0 else MISSING
+
+
+def _module(function: types.FunctionType, name: str, level: int, wanted: object) -> Any:
+    """What an import gives, if that is loaded: the module, or its package where nothing is wanted from it."""
+    if level:
+        try:
+            name = importlib.util.resolve_name("." * level + name, function.__globals__.get("__package__"))
+        except ImportError:  # as the import itself would
+            return MISSING
+    return sys.modules.get(name if wanted else name.partition(".")[0], MISSING)
 
 
 def _attribute(value: Any, owner: type | None, name: str) -> Any:
@@ -247,6 +329,14 @@ def _attribute(value: Any, owner: type | None, name: str) -> Any:
         return MISSING if owner is None else static_attribute(owner, name)
     found = static_attribute(value, name)
     return sys.modules.get(f"{value.__name__}.{name}", MISSING) if found is MISSING and _is_module(value) else found
+
+
+def _class_of(value: Any) -> type:
+    return value if _is_class(value) else type(value)
+
+
+def _is_class(value: object) -> bool:
+    return issubclass(type(value), type)
 
 
 def _is_module(value: object) -> bool:

@@ -348,6 +348,7 @@ REFUSED: Final[dict[str, tuple[str, str]]] = {
 
 # Modules behind refused modules: what says it is of these belongs to them.
 HOMES: Final[dict[str, tuple[str, ...]]] = {
+    "secrets": ("random",),  # methods of a generator there
     "os": ("posix", "nt"),
     "pyarrow.fs": ("pyarrow._fs", "pyarrow._s3fs", "pyarrow._gcsfs", "pyarrow._azurefs", "pyarrow._hdfs"),
 }

@@ -8,7 +8,7 @@ the library is in sys.modules.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
 from types import BuiltinMethodType, MethodType, MethodWrapperType, ModuleType
@@ -29,6 +29,7 @@ from nectar.keys.purity.deny import (
     WORDS_FOR_NOW,
     Condition,
 )
+from nectar.keys.purity.guesses import guess
 from nectar.keys.purity.mutators import (
     ARGUMENT_MUTATORS,
     INPLACE_KEYWORDS,
@@ -95,13 +96,14 @@ class Verdict:
     """Why an object must not be used by a cached function.
 
     kind: a key of REASONS. reason: for people, begins with the object's name. unless: how a call has to look to be
-    fine all the same; None if no call is. reader: it only reads what it is told to read.
+    fine all the same; None if no call is. reader: it only reads what it is told to read. guessed: by its name.
     """
 
     kind: str
     reason: str
     unless: Condition | None = None
     reader: Reader | None = None
+    guessed: bool = False
 
     @property
     def takes_names(self) -> bool:
@@ -124,10 +126,15 @@ def verdict(value: object) -> Verdict | None:
     if kind is MethodType:
         return _of_method(value)  # type: ignore[arg-type]
     if kind is BuiltinMethodType or kind is MethodWrapperType:
-        return _of_builtin_method(value)
+        return _of_builtin_method(value) or _guessed(value)
     if kind is classmethod or kind is staticmethod:
         return verdict(value.__func__)  # type: ignore[attr-defined]
-    return None
+    return _guessed(value)
+
+
+def _guessed(value: Any) -> Verdict | None:
+    found = guess(value)
+    return None if found is None else replace(_make(found[0], value.__name__, found[1]), guessed=True)
 
 
 def against_instances(kind: type, names: frozenset[str]) -> Verdict | None:

@@ -1,0 +1,84 @@
+"""What functions of libraries that no table knows do, told by their names: those that draw random numbers or say now.
+
+In: a callable of a library. Out: the kind of what it reads and how a call has to look to be fine, or None. Code that is
+not Python's cannot be followed, so its name is all there is. Functions in Python can be followed, and are guessed at
+only if they take a seed: what they hand it to may not be Python's.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+import sys
+import types
+from typing import Any, Final
+
+from nectar.keys.origin import is_installed
+from nectar.keys.purity.deny import Condition
+
+_RANDOM: Final = frozenset(
+    {"random", "randomly", "randomize", "randomized", "rand", "randn", "randint", "noise", "shuffle", "shuffled"}
+    | {"uuid1", "uuid4", "uuid6", "uuid7", "ulid", "nanoid"}
+)
+_SAMPLES: Final = frozenset({"sample", "sampled", "samples", "sampling"})  # of texts or points, unless there is a seed
+_CLOCK: Final = frozenset({"now", "utcnow", "today"})
+SEEDS: Final = frozenset({"seed", "random_state", "random_seed", "rng", "prng", "generator"})
+_WORD: Final = re.compile(r"[A-Z]?[a-z]+\d*|[A-Z]+(?![a-z])\d*")
+_COMPILED: Final = frozenset({"cython_function_or_method", "fused_cython_function", "nb_func"})
+_KNOWN: Final = frozenset({"numpy", "pandas", "polars", "pyarrow", "duckdb", "builtins"})  # tables tell of them
+
+
+def guess(value: Any) -> tuple[str, Condition | None] | None:
+    """What a function of a library is taken to read ("random" or "clock"), and what makes a call of it fine."""
+    is_python = type(value) is types.FunctionType
+    if not is_python and not is_native(value):
+        return None
+    name = getattr(value, "__name__", None)
+    kind = _kind(name) if type(name) is str else ""
+    return _of_library(value, kind, is_python) if kind else None
+
+
+def is_native(value: Any) -> bool:
+    """Whether a value is a function of a module that was compiled, and no method of an object."""
+    if type(value) is types.BuiltinFunctionType:
+        receiver = value.__self__
+        return receiver is None or isinstance(receiver, types.ModuleType) or type(receiver).__name__ == "PyCapsule"
+    return type(value).__name__ in _COMPILED
+
+
+@functools.lru_cache(maxsize=4096)
+def _kind(name: str) -> str:
+    words = {word.lower() for word in _WORD.findall(name)}
+    if words & _RANDOM:
+        return "random"
+    return "clock" if words & _CLOCK else "sample" if words & _SAMPLES else ""
+
+
+@functools.lru_cache(maxsize=1024)
+def _of_library(value: Any, kind: str, is_python: bool) -> tuple[str, Condition | None] | None:
+    home = value.__module__ or getattr(value.__self__, "__name__", None)  # Rust says nothing
+    if type(home) is str:
+        module = sys.modules.get(home)
+        package = home.partition(".")[0]
+        if package in _KNOWN or package in sys.stdlib_module_names or (module is not None and not is_installed(module)):
+            return None
+    elif is_python:
+        return None
+    seed = _seed(value)
+    if seed is None:
+        return None if is_python or kind == "sample" else (kind, None)
+    return ("clock", None) if kind == "clock" else ("random", seed)
+
+
+def _seed(value: Any) -> Condition | None:
+    """The parameter that takes a seed; None if there is none. Of what does not tell its parameters nothing is known."""
+    try:
+        parameters = list(inspect.signature(value).parameters.values())
+    except (TypeError, ValueError):
+        return None
+    for position, parameter in enumerate(parameters):
+        if parameter.name in SEEDS:
+            by_keyword = parameter.kind is inspect.Parameter.KEYWORD_ONLY
+            return Condition(None if by_keyword else position, parameter.name)
+    return None
