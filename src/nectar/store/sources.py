@@ -7,6 +7,7 @@ import mmap
 import os
 from collections.abc import Iterator
 from contextlib import suppress
+from threading import Lock
 from typing import IO, Any, Final, Protocol
 
 from blake3 import blake3
@@ -47,6 +48,7 @@ class LocalSource:
     def __init__(self, fd: int, path: str, reach: Reach) -> None:
         self._fd, self._path, self._reach = fd, path, reach
         self._view: Any = None
+        self._moving = Lock()  # the descriptor has one position, and not every system reads without it
         self.size = os.fstat(fd).st_size
 
     def view(self) -> Any:
@@ -56,12 +58,19 @@ class LocalSource:
         return self._view
 
     def file(self) -> IO[bytes]:
-        """The content as a file; readable after its name is gone, and after this source is closed."""
+        """The content as a file; readable after its name is gone, and after this source is closed.
+
+        Opened anew, or copied if the name is gone: duplicates of a descriptor share one position, and threads that read
+        them at the same time would read from where another one is.
+        """
         with telling("read", self._path):
             self._reach("open part again")
-            file = os.fdopen(os.dup(self._fd), "rb")
-            file.seek(0)
-            return file
+            with suppress(OSError):
+                file = open(self._path, "rb")  # noqa: SIM115 - whoever asked for it closes it
+                if os.path.sameopenfile(file.fileno(), self._fd):
+                    return file
+                file.close()
+            return io.BytesIO(b"".join(self._pieces()))
 
     def private(self) -> Any:
         """The content, memory-mapped; pages that are written to become copies."""
@@ -108,8 +117,9 @@ class LocalSource:
             offset += len(piece)
 
     def _at(self, offset: int, count: int) -> bytes:
-        os.lseek(self._fd, offset, os.SEEK_SET)
-        return os.read(self._fd, count)
+        with self._moving:
+            os.lseek(self._fd, offset, os.SEEK_SET)
+            return os.read(self._fd, count)
 
 
 class MemorySource:
