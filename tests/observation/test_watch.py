@@ -17,7 +17,7 @@ import weakref
 import pytest
 
 import nectar
-from nectar.observation import hook, named, watch
+from nectar.observation import hook, named, opened, watch
 from nectar.observation.effects import Allowed
 from nectar.observation.watch import Watch
 
@@ -345,7 +345,7 @@ def test_what_nectar_reads_in_the_background_hides_nothing(tmp_path):
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who opens a file")
 def test_a_file_that_nobody_can_watch_counts_as_read(tmp_path, monkeypatch):
     write(tmp_path / "a")
-    monkeypatch.setattr(named, "_listen", lambda listener, path: -1)
+    monkeypatch.setattr(opened.Listener, "add", lambda listener, path: False)
     assert seen(lambda: None, texts=[str(tmp_path / "a")]) == [(f"reads {tmp_path / 'a'}", False)]
 
 
@@ -583,7 +583,7 @@ def test_everything_is_heard_however_much_happens(tmp_path):
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells who opens a file")
 def test_where_too_much_happened_everything_may_have_been_read(tmp_path, monkeypatch):
     write(tmp_path / "a")
-    monkeypatch.setattr(named, "_events", lambda listener: iter([(-1, named._TOO_MANY, "")]))
+    monkeypatch.setattr(opened.Listener, "_events", lambda listener: iter([(-1, opened._TOO_MANY, "")]))
     for text in (tmp_path / "a", tmp_path):
         assert seen(lambda: None, texts=[str(text)]) == [(f"reads {text}", False)]
 
@@ -601,6 +601,8 @@ def test_nothing_stays_open_if_watching_cannot_begin(tmp_path, monkeypatch):
         raise ValueError("broken")
 
     monkeypatch.setattr(watch, "state_now", fail)
+    with pytest.raises(ValueError, match="broken"):
+        Watch(texts=[str(tmp_path)]).begin()  # what it leaves open is used again
     before = len(os.listdir("/proc/self/fd"))
     with pytest.raises(ValueError, match="broken"):
         Watch(texts=[str(tmp_path)]).begin()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from nectar.errors import UnencodableError
 from nectar.keys.expansion import joined
@@ -32,6 +32,7 @@ class Call(NamedTuple):
     """A call as it is now.
 
     program: what the function computes. digest: that and its arguments. walk: over both, to know their objects again.
+    findings: what others found out of the code of both; calls share it whose arguments bring no code.
     """
 
     program: bytes
@@ -39,6 +40,7 @@ class Call(NamedTuple):
     refusals: tuple[Refusal, ...]
     inputs: tuple[object, ...]
     walk: Walk
+    findings: dict[object, Any]
 
 
 def call_of(function: object, arguments: Mapping[str, object], extra: bytes = b"") -> Call:
@@ -60,7 +62,8 @@ def call_of(function: object, arguments: Mapping[str, object], extra: bytes = b"
     if walk.kinds:
         refusals += _against_arguments(frozenset(walk.kinds), names_used(walk), _label(function))
     inputs = (*outcome.walk.inputs, *walk.inputs)
-    return Call(_program(outcome.digest, extra), walk.finish(), refusals, inputs, walk)
+    findings = outcome.findings if len(walk.examined) == len(outcome.walk.examined) else {}
+    return Call(_program(outcome.digest, extra), walk.finish(), refusals, inputs, walk, findings)
 
 
 def program_of(function: object, extra: bytes = b"") -> bytes:

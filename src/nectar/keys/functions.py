@@ -159,7 +159,7 @@ def _shown(function: types.FunctionType) -> dict[str, object]:
 class _Recheck:
     """Whether a function and everything its names refer to are the very same objects as before."""
 
-    __slots__ = ("attributes", "cells", "code", "defaults", "function", "keyword_defaults", "own", "reads", "shown")
+    __slots__ = ("captures", "cells", "code", "defaults", "function", "keyword_defaults", "own", "reads", "shown")
 
     def __init__(
         self,
@@ -172,6 +172,7 @@ class _Recheck:
         self.code = function.__code__
         self.defaults = function.__defaults__
         self.keyword_defaults = dict(function.__kwdefaults__) if function.__kwdefaults__ else {}
+        self.captures = bool(function.__closure__)  # which stays as it is; what lies in it may change
         self.cells = resolution.cells
         self.own = own
         self.reads = resolution.reads
@@ -186,7 +187,7 @@ class _Recheck:
         for namespace, name, then in self.reads:
             if namespace.get(name, MISSING) is not then:
                 return False
-        if function.__closure__ and not _same(contents(function), self.cells):
+        if self.captures and not _same(contents(function), self.cells):
             return False
         if (function.__kwdefaults__ or self.keyword_defaults) and not _same(
             function.__kwdefaults__ or {}, self.keyword_defaults

@@ -34,11 +34,15 @@ _LIGHT: Final = 50_000  # objects and 64-byte pieces; what is heavier is walked 
 
 
 class Outcome(NamedTuple):
-    """What a walk found. The digest is right even where refusals say that caching would be wrong."""
+    """What a walk found. The digest is right even where refusals say that caching would be wrong.
+
+    findings: what others found out of the code that was reached, which is true as long as this is remembered.
+    """
 
     digest: bytes
     refusals: tuple[Refusal, ...]
     walk: Walk
+    findings: dict[object, Any]
 
 
 class _Memory(NamedTuple):
@@ -64,7 +68,7 @@ def outcome_of(
     if known is not None and known.circumstances == _circumstances() and _holds(known.rechecks):
         return known.outcome
     walk, digest, refusals = explore(value, observed=observed)
-    outcome = Outcome(digest, refusals, walk)
+    outcome = Outcome(digest, refusals, walk, {})
     if is_light(outcome) or memory is not None:
         if len(remembered) >= _REMEMBERED:
             remembered.clear()

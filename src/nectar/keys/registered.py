@@ -66,16 +66,17 @@ def _put_onto(cls: type, names: frozenset[str]) -> list[tuple[str, object]]:
 def recheck(names: Iterable[str]) -> Callable[[], bool]:
     """Tells whether something was put onto the classes since, or something else is there under one of these names."""
     spaces: list[Mapping[str, object]] = [vars(cls) for cls in _classes()]
-    libraries = tuple(name for name in _CLASSES if name in sys.modules)
+    libraries = {name for name in _CLASSES if name in sys.modules}
     sizes = [len(space) for space in spaces]
     held = [(space, name, space[name]) for space in spaces for name in names if name in space]
+    absent = _CLASSES.keys() - libraries
 
     def still() -> bool:
-        return (
-            [len(space) for space in spaces] == sizes
-            and all(space.get(name) is value for space, name, value in held)
-            and libraries == tuple(name for name in _CLASSES if name in sys.modules)
-        )
+        for space, name, value in held:
+            if space.get(name) is not value:
+                return False
+        modules = sys.modules
+        return list(map(len, spaces)) == sizes and modules.keys() >= libraries and modules.keys().isdisjoint(absent)
 
     return still
 

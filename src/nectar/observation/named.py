@@ -10,21 +10,17 @@ from __future__ import annotations
 import os
 import re
 import stat
-import struct
-import sys
 from collections.abc import Container, Iterable, Iterator
-from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 from nectar.observation.effects import Allowed, Observation
 from nectar.observation.installed import is_code, is_installed
+from nectar.observation.opened import Listener, new_listener
 from nectar.observation.texts import LONGEST
 
 _WATCHED: Final = 64  # files and folders that are watched; of more nobody can tell
 _QUOTED: Final = re.compile(r"'([^'\n]+)'|\"([^\"\n]+)\"")
 _WILDCARD: Final = re.compile(r"[*?\[]")
-_OPENED, _MODIFIED, _TOO_MANY = 0x20, 0x2, 0x4000  # IN_OPEN, IN_MODIFY, IN_Q_OVERFLOW
-_EVENT: Final = struct.Struct("iIII")
 
 
 def paths_in(texts: Iterable[str]) -> list[str]:
@@ -52,15 +48,14 @@ def _before_wildcard(text: str) -> str:
 class NamedFiles:
     """The files that texts name, from `begin()` to `end()`."""
 
-    __slots__ = ("_before", "_by_number", "_listener", "_paths", "_there", "_unwatched")
+    __slots__ = ("_before", "_listener", "_paths", "_there", "_unwatched")
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._paths = paths_in(texts)
         self._before: dict[str, tuple[int, ...] | None] = {}
         self._there: list[str] = []
-        self._by_number: dict[int, str] = {}
         self._unwatched: list[str] = []
-        self._listener: int | None = None
+        self._listener: Listener | None = None
 
     def begin(self, allowed: Allowed) -> None:
         """From now on, whoever opens one of the files is seen; those that may be read are left out."""
@@ -68,15 +63,14 @@ class NamedFiles:
         self._before = {path: _stamp(path) for path in named if not allowed.reads(path)}
         self._there = [path for path, stamp in self._before.items() if stamp is not None and _counts(path)]
         if self._there:
-            self._listener = listener = _new_listener()
-            numbers = [(-1 if listener is None else _listen(listener, path), path) for path in self._there[:_WATCHED]]
-            self._by_number = {number: path for number, path in numbers if number >= 0}
-            self._unwatched = [path for number, path in numbers if number < 0] + self._there[_WATCHED:]
+            self._listener = listener = new_listener()
+            watched = set() if listener is None else {path for path in self._there[:_WATCHED] if listener.add(path)}
+            self._unwatched = [path for path in self._there if path not in watched]
 
     def close(self) -> None:
         """Nothing is listened to any more; a second time says nothing."""
         if self._listener is not None:
-            os.close(self._listener)
+            self._listener.give_back()
             self._listener = None
 
     def end(self, known: Container[str] = (), others: Container[str] = ()) -> list[Observation]:
@@ -99,33 +93,15 @@ class NamedFiles:
         """Files that were opened, or of which nobody can tell; and whether it is certain that the named one was."""
         try:
             heard = [] if self._listener is None else list(self._heard(self._listener))
-        except OverflowError:
+        except (OverflowError, OSError):
             return [(path, False) for path in self._there]
         return heard + [(path, False) for path in self._unwatched if not _is_folder(self._before[path])]
 
-    def _heard(self, listener: int) -> Iterator[tuple[str, bool]]:
-        """Files that were opened, and whether it was they that were named, and not only their folder.
-
-        Raises OverflowError if there were more than the system could tell of.
-        """
-        for number, kind, name in _events(listener):
-            if kind & _TOO_MANY:
-                raise OverflowError
-            path = self._by_number.get(number)
-            if path is not None and not is_code(name):
+    def _heard(self, listener: Listener) -> Iterator[tuple[str, bool]]:
+        """Files that were opened, and whether it was they that were named, and not only their folder."""
+        for path, name in listener.heard():
+            if not is_code(name):
                 yield (os.path.join(path, name), False) if name else (path, not _is_folder(self._before[path]))
-
-
-def _events(listener: int) -> Iterator[tuple[int, int, str]]:
-    """What the system tells: the number of what is listened to, what happened, and to which file in a folder."""
-    with suppress(BlockingIOError):
-        while data := os.read(listener, 1 << 16):
-            at = 0
-            while at < len(data):
-                number, kind, _, length = _EVENT.unpack_from(data, at)
-                name = os.fsdecode(data[at + _EVENT.size : at + _EVENT.size + length].rstrip(b"\0"))
-                at += _EVENT.size + length
-                yield number, kind, name
 
 
 def _counts(path: str) -> bool:
@@ -149,25 +125,3 @@ def _is_changed(path: str, before: tuple[int, ...] | None) -> bool:
 
 def _is_folder(stamp: tuple[int, ...] | None) -> bool:
     return stamp is not None and stat.S_ISDIR(stamp[0])
-
-
-_libc: Any = None
-
-
-def _new_listener() -> int | None:
-    """Something that tells of opened files; None where there is nothing of the kind."""
-    global _libc
-    if sys.platform != "linux":
-        return None
-    import ctypes  # takes milliseconds to load, and texts that name files are rare
-
-    try:
-        _libc = _libc or ctypes.CDLL(None, use_errno=True)
-        found = int(_libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
-    except (OSError, AttributeError):
-        return None
-    return found if found >= 0 else None
-
-
-def _listen(listener: int, path: str) -> int:
-    return int(_libc.inotify_add_watch(listener, os.fsencode(path), _OPENED | _MODIFIED))

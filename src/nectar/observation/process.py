@@ -168,9 +168,8 @@ def _loggers(logging: Any) -> object:
 
 
 def _decimal(decimal: Any) -> object:
-    context = decimal.getcontext()
-    numbers = context.prec, context.rounding, context.Emin, context.Emax, context.capitals, context.clamp
-    return *numbers, *context.traps.values()
+    *numbers, _, traps = decimal.getcontext().__reduce__()[1]  # between them flags, which any computation sets
+    return numbers, traps
 
 
 def _nested(options: dict[str, Any]) -> object:

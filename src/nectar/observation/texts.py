@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import islice
 from opcode import opmap
 from pathlib import PurePath
@@ -97,6 +98,7 @@ _OF_THE_MOMENT: Final = re.compile(
 )
 
 
+@lru_cache(maxsize=4096)
 def _constants_of(code: CodeType) -> tuple[object, ...]:
     """The constants of code that it loads: a docstring stands first, and is loaded only if it is used as a text too."""
     raw = code.co_code

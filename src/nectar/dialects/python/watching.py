@@ -7,6 +7,7 @@ function is remembered, so that no process tries again; the program goes on with
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Mapping
 from types import FunctionType
 from typing import Final
@@ -34,7 +35,11 @@ def watch_of(call: Call, function: object, arguments: Mapping[str, object], coop
     functions = [each for each in reached if type(each) is FunctionType]
     texts = [*texts_in(arguments.values()), *texts_of(functions)]
     vouched = any(map(declared.is_pure, functions))
-    sources = sources_reached(functions, call.walk.kinds)
+    kinds = frozenset(call.walk.kinds)
+    key = kinds, len(sys.modules)  # which decide what methods of unknown values may be
+    sources = call.findings.get(key)
+    if sources is None:
+        sources = call.findings[key] = sources_reached(functions, kinds)
     return Watch(_allowed(call.inputs), texts, cooperative=cooperative, vouched=vouched, sources=sources)
 
 
