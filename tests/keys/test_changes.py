@@ -105,13 +105,133 @@ def test_sources_that_cannot_be_read_are_passed_over(program, tmp_path):
 
 def test_a_setter_whose_getter_tells_is_in_keys(program, monkeypatch):
     library = importlib.util.module_from_spec(importlib.machinery.ModuleSpec("nt_units", None))
-    library.set_words = library.get_words = len
-    library.set_table = len
+    library.set_words = library.set_table = library.set_parser = len
+    library.get_words = lambda: "a"
+    library.get_parser = object  # which is nothing that a key could hold
     monkeypatch.setitem(sys.modules, "nt_units", library)
     program("import nt_units\nnt_units.set_words('a')")
     assert not change_of("nt_units")
-    program("import nt_units\nnt_units.set_table('a')")
-    assert change_of("nt_units")
+    for name in ("set_table", "set_parser"):
+        module = program(f"import nt_units\nnt_units.{name}('a')")
+        assert change_of("nt_units").startswith(module.__name__)
+        del sys.modules[module.__name__]
+
+
+LIBRARY = """
+import contextlib
+
+default = 1
+TABLE = {}
+_words = []
+
+def week_starts_at(day):
+    global default
+    default = day
+
+def mark(name, value):
+    TABLE[name] = value
+
+def learn(word):
+    _words.append(word)
+
+@contextlib.contextmanager
+def rounding(digits):
+    global default
+    before, default = default, digits
+    yield
+    default = before
+
+class Rounding:
+    def __init__(self, digits):
+        self.digits = digits
+
+    def __enter__(self):
+        TABLE["digits"] = self.digits
+
+    def __exit__(self, *error):
+        pass
+
+class Checker:
+    checks = {}
+
+    @classmethod
+    def checked(cls, name):
+        return cls._checked(name)
+
+    @classmethod
+    def _checked(cls, name):
+        def put(function):
+            cls.checks[name] = function
+            return function
+        return put
+
+class Words:
+    def __init__(self):
+        self.words = []
+
+    def know(self, word):
+        self._know(word)
+
+    def _know(self, word):
+        self.words.append(word)
+
+    def knows(self, word):
+        return word in self.words
+
+shared = Words()
+
+def look(word):
+    return shared.knows(word)
+
+def sort_in_place(rows):
+    rows.sort()
+"""
+
+
+@pytest.fixture
+def library(tmp_path, monkeypatch):
+    """A library with functions whose names do not say that they change what it keeps."""
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    (folder / "nt_library.py").write_text(LIBRARY)
+    monkeypatch.syspath_prepend(str(folder))
+    importlib.invalidate_caches()
+    yield importlib.import_module("nt_library")
+    del sys.modules["nt_library"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import nt_library\nnt_library.week_starts_at(3)",
+        "from nt_library import mark as m\nm('a', 1)",
+        "import nt_library as nl\ndef main():\n    nl.learn('a')",
+        "import nt_library\nwith nt_library.rounding(3):\n    pass",
+        "from nt_library import Rounding\nwith Rounding(3):\n    pass",
+        "import nt_library\n@nt_library.Checker.checked('a')\ndef check(x):\n    return x",
+        "import nt_library\nnt_library.shared.know('a')",
+        "from nt_library import shared\nshared.know('a')",
+    ],
+)
+def test_what_a_call_changes_is_told_by_its_code(text, program, library):
+    module = program(text)
+    assert change_of("nt_library").startswith(f"{module.__name__}.py:")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import nt_library\nday = 3\nnt_library.look('a')",
+        "import nt_library\nrows = [2, 1]\nnt_library.sort_in_place(rows)",
+        "import nt_library\nown = nt_library.Words()\nown.know('a')",
+        "import nt_library\nnt_library.shared.knows('a')",
+        "import nt_library\n@nt_library.look\ndef look():\n    pass",
+        "import nt_library\nnt_library.no_such_thing.at_all if False else None",
+    ],
+)
+def test_calls_that_change_nothing_that_stays(text, program, library):
+    program(text)
+    assert not change_of("nt_library")
 
 
 def test_functions_that_use_such_a_library_are_computed_each_time(program, tmp_path):

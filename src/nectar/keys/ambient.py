@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import _locale
 import codecs
+import contextvars
 import functools
 import operator
 import os
@@ -84,13 +85,42 @@ def _decimal_context() -> object:
 
 def _numpy_settings() -> object:
     numpy: Any = sys.modules["numpy"]
-    shown = numpy.get_printoptions()
-    return [sorted(numpy.geterr().items()), [(name, shown[name]) for name in sorted(shown)]]
+    shown, called = numpy.get_printoptions(), numpy.geterrcall()
+    found: list[object] = [sorted(numpy.geterr().items()), [(name, shown[name]) for name in sorted(shown)]]
+    polynomials: Any = sys.modules.get("numpy.polynomial._polybase")
+    written = None if polynomials is None else polynomials.ABCPolyBase._use_unicode
+    if called is not None or written is False:
+        found += [called, written]
+    return found
+
+
+def _numpy_is_changed() -> bool:
+    """Whether the way numpy treats errors or prints was changed, in this thread or task; quick to ask."""
+    numpy: Any = sys.modules.get("numpy")
+    if numpy is None or not hasattr(numpy, "geterr"):  # or it is just being imported
+        return False
+    variables, usual = _context_of_numpy(numpy)
+    if not variables:
+        return _numpy_settings() != contextvars.Context().run(_numpy_settings)
+    return not all(map(operator.is_, [each.get() for each in variables], usual))
+
+
+@functools.cache
+def _context_of_numpy(numpy: Any) -> tuple[list[Any], list[object]]:
+    """Where numpy keeps how it treats errors and prints, and what lies there if nobody has set it."""
+    try:
+        errors, printing = numpy._core.umath._extobj_contextvar, sys.modules["numpy._core.printoptions"]
+        variables = [errors, printing.format_options]
+    except (AttributeError, KeyError):  # in another version they lie elsewhere
+        return [], []
+    return variables, [contextvars.Context().run(each.get) for each in variables]
 
 
 def _pandas_options() -> object:
     """Options that were changed; defaults may depend on the terminal, and follow from the version otherwise."""
-    config: Any = sys.modules["pandas._config.config"]
+    config: Any = sys.modules.get("pandas._config.config")
+    if config is None:
+        return []
     registered = config._registered_options
     now = ((name, _option(config._global_config, name)) for name in sorted(registered))
     return [(name, value) for name, value in now if value != registered[name].defval]
@@ -208,12 +238,23 @@ PROVIDERS: Final[dict[str, Callable[[], object]]] = {
     "dateutil": _local_time,  # tzlocal() and gettz()
     **PREFERENCES,
 }
+# Libraries that keep more than what is looked at here, so that it counts where the program changes them.
+KNOWN_IN_PART: Final = frozenset({"dateutil", "sympy", "lxml"})
+# Packages of the standard library that have no settings but tables, which programs add to.
+TABLES: Final = frozenset(
+    {"email", "gettext", "http", "json", "mimetypes", "pprint", "sqlite3", "textwrap", "zoneinfo"}
+)
 # Methods that depend on settings of the process, whatever they are called on.
 SETTINGS_OF_METHODS: Final = {
     "timestamp": "local time",
     "astimezone": "local time",
     "tz_localize": "local time",  # pandas takes "tzlocal()" for the zone of the machine
     "tz_convert": "local time",
+    "to_pandas": "pandas",  # of frames and tables of other libraries
+    "toPandas": "pandas",
+    "to_dataframe": "pandas",
+    "fetchdf": "pandas",
+    "fetch_df": "pandas",
     "isEnabledFor": "loggers",
     "getEffectiveLevel": "loggers",
 }
@@ -231,9 +272,10 @@ def always_touched() -> frozenset[str]:
     decimals = "decimal" in sys.modules and _decimal_context() != _ORDINARY
     digits = sys.get_int_max_str_digits() != _ORDINARY_DIGITS
     locale = _locale_of_numbers() != _ORDINARY_LOCALE
-    if not decimals and not digits and not locale:
+    arrays = _numpy_is_changed()  # frames of all libraries give arrays
+    if not decimals and not digits and not locale and not arrays:
         return frozenset()
-    changes = (("decimal", decimals), ("integers", digits), ("locale", locale))
+    changes = (("decimal", decimals), ("integers", digits), ("locale", locale), ("numpy", arrays))
     return frozenset(name for name, changed in changes if changed)
 
 

@@ -11,12 +11,13 @@ import datetime
 import struct
 import sys
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from nectar.keys.expansion import joined, sized
 
 PACK_FROM: Final = 16  # shorter sequences are cheaper one by one, and read better in traces
+_NUMBERS: Final = frozenset({int, float, bool})
 _DOUBLE = struct.Struct("<d").pack
 _COMPLEX = struct.Struct("<dd").pack
 
@@ -78,3 +79,16 @@ def pack(values: Sequence[object]) -> bytes | None:
 def _pack_strings(values: Sequence[str]) -> bytes:
     lengths = array("Q", map(len, values))
     return sized(_little(lengths)) + "".join(values).encode("utf-8", "surrogatepass")
+
+
+def in_unusual_order(members: Iterable[object]) -> bool:
+    """Whether numbers come out of a set in another order than if they had been put into it by size.
+
+    Where numbers lie in a set depends on which came first. Programs see that, in every process alike; of texts, each
+    process has an order of its own.
+    """
+    found = tuple(members)
+    if len(found) < 2 or not _NUMBERS.issuperset(map(type, found)):
+        return False
+    by_size: list[Any] = sorted(found)
+    return tuple(set(by_size)) != found

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from nectar.errors import UnencodableError
 from nectar.keys.expansion import joined
+from nectar.keys.features import COPIED, IDENTITIES
 from nectar.keys.origin import OWN_NAME, origin_of_class
 from nectar.keys.outcome import Outcome, explore, names_used, outcome_of, visit_registered, visit_settings
 from nectar.keys.purity.tables import against_instances
@@ -90,6 +91,16 @@ def _against_arguments(kinds: frozenset[type], names: frozenset[str], label: str
     )
 
 
+def _identities(arguments: tuple[object, ...], walk: Walk) -> list[str]:
+    """For each argument the first one that is the same object, and whether the function has that one itself."""
+    parts = [part for each in walk.examined.values() for part in each.resolution.parts]
+    own = [value for part in parts for value in part.known.values() if type(value) in COPIED]
+    return [
+        f"{next(at for at, each in enumerate(arguments) if each is value)} {any(each is value for each in own)}"
+        for value in arguments
+    ]
+
+
 def _label(function: object) -> str:
     return str(getattr(function, "__qualname__", type(function).__qualname__))
 
@@ -104,6 +115,8 @@ def _over(outcome: Outcome, arguments: Mapping[str, object], extra: bytes) -> Wa
             walk.visit(value, name)
     except RecursionError as error:
         raise UnencodableError(describe_type(arguments[name]), walk.path(), "it is nested too deeply") from error
+    if IDENTITIES in outcome.walk.noticed:
+        hasher.update(joined("identities", *_identities(tuple(arguments.values()), outcome.walk)))
     if len(walk.examined) > len(outcome.walk.examined):  # arguments bring code, which asks for more
         visit_registered(walk)
     visit_settings(walk, walk.touched - outcome.walk.touched)

@@ -3,7 +3,8 @@
 In: the name of a top-level package. Out: the first place in the application's sources that does so, for people.
 Results of the library may depend on it, and on whether it has happened yet; keys do not hold registries and tables of
 libraries, which may be large, and are filled by the libraries themselves too. Read from sources: modules leave nothing
-else of what they did when they were imported. What a function sets and another gives is in keys (conventions.py).
+else of what they did when they were imported. What a call does is told by its name, or by its code (setters.py). What a
+function sets and another gives is in keys (conventions.py).
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Final
 
-from nectar.keys.conventions import is_setting
+from nectar.keys.conventions import is_setting, is_told_by_a_getter
+from nectar.keys.setters import changes_library, resolved
 
 # First words of names of functions that are called to change something: if nobody takes what they give; or always.
 _CHANGING: Final = (
@@ -28,7 +30,9 @@ _IF_DISCARDED: Final = frozenset(_CHANGING.split())
 _ALWAYS: Final = frozenset({"set", "register", "unregister"})
 _AS_DECORATOR: Final = frozenset({"register"})
 # Words in names of what is entered to change something for a while.
-_FOR_A_WHILE: Final = frozenset({"bound", "config", "context", "contextvars", "option", "options", "override", "using"})
+_FOR_A_WHILE: Final = frozenset(
+    {"bound", "config", "context", "contextvars", "errstate", "option", "options", "override", "using"}
+)
 _WORDS: Final = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 _STANDARD: Final = (
     os.path.join(os.path.dirname(os.__file__), ""),
@@ -115,9 +119,19 @@ class _Reader:
                 if isinstance(target, (ast.Attribute, ast.Subscript)):
                     yield from self._of(target.value, node)
             for call, words in _calls(node):
-                parts = _WORDS.findall(_names(call)[-1])
-                if parts and (parts[0].lower() in words or (words is _FOR_A_WHILE and _any_of(parts, words))):
+                if _is_named_for(call, words) or (words is not _ALWAYS and self._changes_by_its_code(call)):
                     yield from self._of(call, node)
+
+    def _changes_by_its_code(self, call: ast.expr) -> bool:
+        """Whether what is called, as far as names lead to it, changes its library: by its code, or it has a getter."""
+        chain = _names(call) if _is_plain(call) else [""]
+        path = self.imported.get(chain[0])
+        if path is None:
+            return False
+        value, module = resolved(".".join([path, *chain[1:]]), sys.modules)
+        name = chain[-1]
+        is_setter = name.startswith("set") and type(module) is types.ModuleType and "g" + name[1:] in vars(module)
+        return is_setter or changes_library(value, module)
 
     def _of(self, node: ast.expr, at: Any) -> Iterator[tuple[str, Any]]:
         first, *names = _names(node)
@@ -126,11 +140,11 @@ class _Reader:
             yield package, at
 
     def _is_told_by_a_getter(self, first: str, names: list[str]) -> bool:
-        """Whether a function sets what another one of its module gives, without arguments: keys ask that one."""
+        """Whether a function sets what another one of its package gives, without arguments: keys ask that one."""
         module = self.space.get(first)
         if len(names) != 1 or not names[0].startswith("set") or not isinstance(module, types.ModuleType):
             return False
-        return callable(vars(module).get("g" + names[0][1:]))
+        return is_told_by_a_getter(module, names[0])
 
 
 def _targets(node: ast.AST) -> list[ast.expr]:
@@ -162,8 +176,17 @@ def _calls(node: ast.AST) -> Iterator[tuple[ast.expr, frozenset[str]]]:
             yield (each.func if isinstance(each, ast.Call) else each), _AS_DECORATOR
 
 
-def _any_of(parts: list[str], words: frozenset[str]) -> bool:
-    return any(part.lower() in words for part in parts)
+def _is_named_for(call: ast.expr, words: frozenset[str]) -> bool:
+    """Whether the name of what is called says that it is called to change something."""
+    parts = [each.lower() for each in _WORDS.findall(_names(call)[-1])]
+    return bool(parts) and (parts[0] in words or (words is _FOR_A_WHILE and not words.isdisjoint(parts)))
+
+
+def _is_plain(node: ast.expr) -> bool:
+    """Whether an expression is nothing but names with dots between."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name)
 
 
 def _names(node: ast.expr) -> list[str]:

@@ -17,6 +17,7 @@ from nectar.keys.library import expand_library_class, registered_with
 from nectar.keys.origin import origin_of_class
 from nectar.keys.special_methods import in_its_role
 from nectar.model.origin import APPLICATION
+from nectar.model.refusal import Refusal
 
 _KEPT_BY_PYTHON: Final = frozenset({
     "__dict__", "__weakref__", "__slotnames__", "__firstlineno__", "__static_attributes__",
@@ -37,6 +38,7 @@ _OBSERVABLE: Final = {
     "__annotations__": "annotations",
 }
 _SLOT: Final = types.MemberDescriptorType
+_BY_ADDRESS: Final = frozenset({"__array_interface__", "__array_struct__", "__cuda_array_interface__"})
 
 
 def expand_class(cls: type, walk: WalkContext) -> Expansion:
@@ -46,6 +48,9 @@ def expand_class(cls: type, walk: WalkContext) -> Expansion:
         return expand_library_class(cls, origin, walk)
     space = type.__getattribute__(cls, "__dict__")
     held = {name: value for name, value in space.items() if _counts(name, value, cls, walk.observed)}
+    if not _BY_ADDRESS.isdisjoint(space):
+        reason = "hands out memory by its address, and nobody sees what lies there"
+        walk.refuse(Refusal("global state", reason, walk.path()))
     names = list(held) if "order" in walk.observed else sorted(held)
     slots = sorted(name for name, value in space.items() if type(value) is _SLOT)
     identity = _identity(cls, walk.observed)

@@ -144,6 +144,15 @@ def _getters(package: types.ModuleType) -> list[tuple[str, Callable[[], object]]
     ]
 
 
+def is_told_by_a_getter(module: types.ModuleType, setter: str) -> bool:
+    """Whether what a function sets is looked at: its getter is one of a package, and gives something plain."""
+    getter = dict(_getters(module)).get(setter) if "." not in module.__name__ else None
+    if getter is None:
+        return False
+    answer = _answer(getter)
+    return answer is None or bool(_plain_parts(module.__name__, setter, answer))
+
+
 def _needs_nothing(getter: Callable[..., object]) -> bool:
     """Whether a function can be called without arguments; one that does not say so is not called."""
     try:

@@ -11,6 +11,8 @@ from typing import Final
 
 REBINDS: Final = "rebinds "  # with a name behind it: a feature of programs that assign to a global or captured variable
 MOMENTS: Final = "moments"  # texts are taken for moments in time, some of them for one that depends on the clock
+IDENTITIES: Final = "identities"  # arguments are compared with `is`
+COPIED: Final = frozenset({str, bytes, int, float, complex, tuple, frozenset})  # equal ones may be one object or two
 
 
 class Features:

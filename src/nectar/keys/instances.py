@@ -18,12 +18,15 @@ from nectar.errors import UnencodableError
 from nectar.keys.atoms import ATOMS
 from nectar.keys.expansion import Expander, Expansion, WalkContext, joined
 from nectar.keys.library import named_library_object
+from nectar.keys.origin import origin_of_class
 from nectar.keys.values import containers
 from nectar.keys.values.runtime import exception_parts
 from nectar.keys.weak import reference_in
+from nectar.model.origin import APPLICATION
 
 _POINTER: Final = 8
 _CACHED_HASH: Final = "_attrs_cached_hash"  # which attrs keeps in instances, another one in every process
+_HASHES_OF_LIBRARIES: Final = frozenset({"_hash", "_hashvalue", "_cached_hash", "_hash_cache"})  # likewise
 _SET_BY_ENUM: Final = frozenset({"_value_", "_name_", "__objclass__", "_sort_order_", "_inverted_"})
 
 # How to read what a built-in type holds, without asking methods that a subclass may have replaced.
@@ -89,7 +92,7 @@ def _find_layout(cls: type, expander_for: Callable[[type], Expander | None]) -> 
         own = [(name, value) for name, value in vars(base).items() if type(value) is types.MemberDescriptorType]
         if not _is_explained(base, len(own)):
             return Layout(None, None, tuple(slots))
-        slots.extend((f"{base.__name__}.{name}", value) for name, value in sorted(own) if name != _CACHED_HASH)
+        slots.extend((f"{base.__name__}.{name}", value) for name, value in sorted(own) if not _is_hash(name, base))
     return Layout(_HELD[object], None, tuple(slots))
 
 
@@ -176,7 +179,13 @@ def _attributes(value: object) -> dict[str, object]:
         raise UnencodableError(
             f"an object of type {type(value).__qualname__}", "its attributes", "not all names are strings"
         )
-    return {name: part for name, part in found.items() if name != _CACHED_HASH} if _CACHED_HASH in found else found
+    hashes = [name for name in found if name.startswith("_") and _is_hash(name, type(value))]
+    return {name: part for name, part in found.items() if name not in hashes} if hashes else found
+
+
+def _is_hash(name: str, cls: type) -> bool:
+    """Whether objects keep their hash under this name, which is another one in every process."""
+    return name == _CACHED_HASH or (name in _HASHES_OF_LIBRARIES and origin_of_class(cls) is not APPLICATION)
 
 
 def _is_set(slot: Any, value: object, cls: type) -> bool:
@@ -213,4 +222,6 @@ def _reduce(value: object, cls: type, walk: WalkContext) -> Expansion:
     state, items, pairs = (*rest, None, None, None)[:3]
     children = [cls, function, arguments, state, list(items or ()), [list(pair) for pair in pairs or ()]]
     labels = ["class", "made by", "arguments", "state", "items", "pairs"]
+    if origin_of_class(cls) is APPLICATION and (attributes := _attributes(value)):  # which dates, for one, leave out
+        return Expansion("pickled", b"", [*children, attributes], [*labels, "attributes"])
     return Expansion("pickled", b"", children, labels)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from nectar.errors import UnencodableError
-from nectar.keys.ambient import PROVIDERS
+from nectar.keys.ambient import PROVIDERS, TABLES
 from nectar.keys.atoms import ATOMS
 from nectar.keys.bytecode.decode import instructions
 from nectar.keys.expansion import Expansion, WalkContext, always, joined
@@ -150,7 +150,7 @@ def _is_found(function: types.FunctionType) -> bool:
 def _touch(origin: Origin, walk: WalkContext) -> None:
     top = origin.module.partition(".")[0].lstrip("_")
     for name in {top, origin.module}:
-        if name in PROVIDERS:
+        if name in PROVIDERS or name in TABLES:
             walk.touch(name)
     if origin.kind == "distribution" and top not in PROVIDERS and origin.name not in _WITHOUT_SETTINGS:
         walk.touch(top)

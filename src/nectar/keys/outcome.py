@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from nectar.errors import UnencodableError
 from nectar.keys import caches, declared
-from nectar.keys.ambient import PROVIDERS, Settings, always_touched, has_no_settings
+from nectar.keys.ambient import KNOWN_IN_PART, PROVIDERS, TABLES, Settings, always_touched, has_no_settings
 from nectar.keys.changes import change_of
 from nectar.keys.expansion import joined
 from nectar.keys.features import Features
@@ -160,6 +160,8 @@ def visit_settings(walk: Walk, libraries: Collection[str]) -> None:
     """Visits the settings that these libraries keep for the process; refuses those that the application changes."""
     for library in sorted(libraries):
         _refuse_if_changed(walk, library)
+        if library in TABLES:
+            continue
         if has_no_settings(library):
             walk.rechecks.append(functools.partial(has_no_settings, library))
         else:
@@ -167,7 +169,7 @@ def visit_settings(walk: Walk, libraries: Collection[str]) -> None:
 
 
 def _refuse_if_changed(walk: Walk, library: str) -> None:
-    if library in PROVIDERS or library in REGISTRATIONS:
+    if library not in KNOWN_IN_PART and (library in PROVIDERS or library in REGISTRATIONS):
         return
     place = change_of(library)
     walk.rechecks.append(lambda: change_of(library) == place)

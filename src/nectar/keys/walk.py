@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from types import FunctionType
@@ -20,7 +21,7 @@ from typing import Any, Final, Protocol
 import blake3
 
 from nectar.errors import UnencodableError
-from nectar.keys.atoms import ATOMS
+from nectar.keys.atoms import ATOMS, in_unusual_order
 from nectar.keys.expansion import Expander, Expansion, always, sized
 from nectar.keys.features import MOMENTS, Features
 from nectar.keys.moments import text_for_now
@@ -259,9 +260,8 @@ class Walk:
     def path(self) -> str:
         """Where the walk stands, for people."""
         parts = [self._stack[0].label, *(frame.child_label() for frame in self._stack)] if self._stack else []
-        if len(parts) > 12:
-            parts = [*parts[:5], f"... {len(parts) - 10} more ...", *parts[-5:]]
-        return " -> ".join(parts) or "the value itself"
+        shown = [*parts[:5], f"... {len(parts) - 10} more ...", *parts[-5:]] if len(parts) > 12 else parts
+        return " -> ".join(shown) or "the value itself"
 
     def _number_of_nan(self, value: object) -> bytes:
         """Which NaN this is: one that is looked for in a list is found there if it is the same object."""
@@ -480,10 +480,10 @@ def _opening(tag: str) -> bytes:
     return _NODE + sized(tag.encode())
 
 
-def _compact(value: object, parts: list[bytes]) -> bytes:
-    if type(value) is frozenset:
-        parts.sort()
-    data = (b"t" if type(value) is tuple else b"z") + len(parts).to_bytes(8, "little") + b"".join(parts)
+def _compact(value: Iterable[object], parts: list[bytes]) -> bytes:
+    in_order = type(value) is tuple or in_unusual_order(value)
+    tag = b"t" if type(value) is tuple else b"o" if in_order else b"z"
+    data = tag + len(parts).to_bytes(8, "little") + b"".join(parts if in_order else sorted(parts))
     return data if len(data) <= INLINE else b"#" + digest_of(data)
 
 
@@ -494,7 +494,6 @@ def describe_type(value: object) -> str:
 
 
 def _say(error: Exception) -> str:
-    try:
+    with suppress(Exception):
         return f"{type(error).__name__}: {error}"[:200]
-    except Exception:
-        return type(error).__name__
+    return type(error).__name__

@@ -22,8 +22,11 @@ _ASIDE: Final = {
 }  # fmt: skip
 # Where Nectar calls functions of the program: what is called from there, a library maybe, is the doing of the program.
 _CALLERS: Final = frozenset(
-    {"nectar.dialects.python.memo", "nectar.dialects.polars.engine", "nectar.dialects.polars.watching"}
-)
+    {
+        "nectar.dialects.python.memo", "nectar.dialects.polars.engine", "nectar.dialects.polars.watching",
+        "nectar.observation.profile",
+    }
+)  # fmt: skip
 _FINALIZING: Final = ("__del__", "_cleanup")
 _FINALIZER: Final = weakref.finalize.__call__.__code__  # of an object that was let go, maybe a while ago
 

@@ -131,7 +131,13 @@ class Profile:
         while pending:
             called = pending.pop()
             for caller in callers[called]:
-                if caller in seen or not isinstance(caller, CodeType) or not self._may_have_read(caller, called):
+                if caller in seen:
+                    continue
+                if not isinstance(caller, CodeType):  # such as sorted(), which calls what it was handed
+                    seen.add(caller)
+                    pending.append(caller)
+                    continue
+                if not self._may_have_read(caller, called):
                     continue
                 seen.add(caller)
                 found = is_reader(caller, what)
@@ -148,18 +154,74 @@ class Profile:
         return caller in self._holders or not _ENVIRONMENTS.isdisjoint(caller.co_names)
 
 
+class Elsewhere:
+    """The calls that threads of an engine make through `call`, from `begin` to `end`, of whichever computation."""
+
+    def __init__(self, sources: Collection[Source]) -> None:
+        self._sources = sources
+        self._found: dict[str, None] = {}
+        self._calls = self._lost = 0
+
+    def begin(self) -> bool:
+        """Notes calls from now on."""
+        _elsewhere.append(self)
+        return True
+
+    def end(self) -> None:
+        """Notes no more calls."""
+        _elsewhere.remove(self)
+
+    @property
+    def found(self) -> list[str]:
+        """What was read, each once."""
+        return list(self._found)
+
+    @property
+    def complete(self) -> bool:
+        """Whether there were calls, and all of them were followed."""
+        return self._calls > 0 and not self._lost
+
+    def note(self, found: Iterable[str] | None) -> None:
+        """A call was made for this computation, or another one under way. found: None if it was not followed."""
+        self._calls += 1
+        self._lost += found is None
+        self._found.update(dict.fromkeys(found or ()))
+
+
+_elsewhere: Final[list[Elsewhere]] = []
+
+
+def call(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """Calls a function in a thread of an engine; those who follow such calls know what library code read meanwhile."""
+    followers = tuple(_elsewhere)
+    if not followers:
+        return function(*arguments, **options)
+    profile = Profile([source for each in followers for source in each._sources])
+    if not profile.begin():
+        for each in followers:
+            each.note(None)
+        return function(*arguments, **options)
+    try:
+        return function(*arguments, **options)
+    finally:
+        profile.end()
+        for each in followers:
+            each.note(profile.found)
+
+
 def _is_aside(code: CodeType, callers: dict[object, list[object]]) -> bool:
     """Whether code ran for nobody but functions that people have declared to be pure, and modules being imported."""
     pure = declared.pure_code()
-    pending, seen = [code], set[object]()
+    pending: list[object] = [code]
+    seen = set[object]()
     while pending:
         current = pending.pop()
-        if current in pure or current in seen or current.co_name == "<module>":
+        if current in seen or (isinstance(current, CodeType) and (current in pure or current.co_name == "<module>")):
             continue
         seen.add(current)
         if not callers[current]:  # the computation itself
             return False
-        pending += [each for each in callers[current] if isinstance(each, CodeType)]
+        pending += callers[current]
     return True
 
 

@@ -30,7 +30,8 @@ _BY_TABLES: Final = (
     "functools contextlib"
 )
 _BY_THEMSELVES: Final = (
-    "nectar numpy pandas polars pyarrow duckdb joblib loky threadpoolctl tqdm cloudpickle pytest _pytest abc argparse "
+    "nectar numpy pandas polars pyarrow duckdb joblib loky threadpoolctl tqdm loguru structlog cloudpickle pytest "
+    "_pytest abc argparse "
     "asyncio concurrent copy dataclasses enum importlib inspect logging multiprocessing queue re selectors socket "
     "subprocess tempfile threading types typing unittest warnings weakref _strptime _weakrefset traceback linecache"
 )
@@ -53,6 +54,7 @@ _RUN_BY_CLASSES: Final = ("__init__", "__new__", "__post_init__")
 _OF_INTERVALS: Final = ("time.perf_counter", "time.monotonic", "time.process_time", "time.thread_time", "time.sleep")
 _SELF: Final = object()
 _Remembering: Final = type(functools.cache(len))
+_HOLD_CODE: Final = frozenset({types.FunctionType, types.MethodType, functools.partial})
 _NO_CODE: Final = (int, float, str, bytes, tuple, list, dict, set, frozenset)
 
 
@@ -212,7 +214,8 @@ def _code_of(value: Any, owner: type | None = None) -> list[_Reached]:
         held = object.__getattribute__(value, "__dict__").values()
     except AttributeError:
         held = ()
-    return [_Reached(called, kind), *(_Reached(each) for each in list(held) if type(each) is types.FunctionType)]
+    inside = [found for each in list(held) if type(each) in _HOLD_CODE for found in _code_of(each)]
+    return [_Reached(called, kind), *inside]
 
 
 def _package_of(value: object) -> str:

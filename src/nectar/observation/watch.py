@@ -17,7 +17,7 @@ from nectar.observation import hook, monitoring
 from nectar.observation.effects import Allowed, Observation, observations_of
 from nectar.observation.named import NamedFiles
 from nectar.observation.process import State, differences, is_importing, state_now
-from nectar.observation.profile import Profile
+from nectar.observation.profile import Elsewhere, Profile
 from nectar.observation.reach import Source
 from nectar.observation.texts import moment_in
 from nectar.threads import is_of_nectar
@@ -32,11 +32,11 @@ class Watch(hook.Watched):
     texts: what may name files, which code that is not Python's could open. cooperative: it is a coroutine. vouched: it
     holds functions that somebody has declared to be pure, so that what it changed may be their doing, and is
     not remembered. sources: library code that it may run and that reads a clock or the like, so that its
-    calls are followed. elsewhere: it runs in threads of an engine.
+    calls are followed. elsewhere: it runs in threads of an engine, which call its functions; called: by `profile.call`.
     """
 
     __slots__ = (
-        "_allowed", "_before", "_caches", "_elsewhere", "_modules", "_moment", "_named", "_profile", "_seen",
+        "_allowed", "_before", "_called", "_caches", "_elsewhere", "_modules", "_moment", "_named", "_profile", "_seen",
         "_sources", "_vouched",
     )  # fmt: skip
 
@@ -49,6 +49,7 @@ class Watch(hook.Watched):
         vouched: bool = False,
         sources: Collection[Source] = (),
         elsewhere: bool = False,
+        called: bool = False,
     ) -> None:
         super().__init__(cooperative)
         self._allowed, self._vouched = allowed, vouched
@@ -56,8 +57,8 @@ class Watch(hook.Watched):
         self._named = NamedFiles(held)
         self._moment = moment_in(held)
         self._seen: list[Observation] = []
-        self._sources, self._elsewhere = sources, elsewhere
-        self._profile: Profile | None = None
+        self._sources, self._elsewhere, self._called = sources, elsewhere, called
+        self._profile: Profile | Elsewhere | None = None
 
     def __enter__(self) -> Watch:
         self.begin()
@@ -85,8 +86,10 @@ class Watch(hook.Watched):
         try:
             if monitoring.IS_THERE:
                 return monitoring.follow(self._sources)
-            profile = Profile(self._sources)
-            if self._elsewhere or self.cooperative or not profile.begin():
+            if self.cooperative or (self._elsewhere and not self._called):
+                return False
+            profile = Elsewhere(self._sources) if self._elsewhere else Profile(self._sources)
+            if not profile.begin():
                 return False
         except Exception:  # the computation runs all the same, and is not kept
             return False
@@ -115,7 +118,11 @@ class Watch(hook.Watched):
         if self._profile is None:
             return []
         certain = not self.cooperative and not self._vouched and len(sys.modules) == self._modules  # imports read too
-        unseen = [Observation(_UNSEEN, certain=False)] if self.threads else []  # calls of other threads are not noted
+        if isinstance(self._profile, Elsewhere):
+            certain, lost = certain and self.alone, not self._profile.complete or bool(self.threads)
+        else:
+            lost = bool(self.threads)  # calls of other threads are not noted
+        unseen = [Observation(_UNSEEN, certain=False)] if lost else []
         return [Observation(text, certain) for text in self._profile.found] + unseen
 
     def observations(self) -> list[Observation]:

@@ -1,7 +1,8 @@
 """Lazy frames that call Python when they are resolved: whoever looks at their sources would call it once more.
 
-In: a lazy frame. Out: whether it may hold such a call, told without resolving it. Plans are written down only if there
-is such a call in any lazy frame of the process: frames in memory would be written down with them.
+In: a lazy frame. Out: why it cannot be looked at, told without resolving it. Tables of Delta and Iceberg are read
+through Python objects, which Polars asks in threads of its own: whoever goes through such a plan waits for ever. Plans
+are written down only if some lazy frame of the process may hold such a call: frames in memory would be written too.
 """
 
 from __future__ import annotations
@@ -15,23 +16,33 @@ from typing import Any, Final
 import polars as pl
 
 from nectar.keys.values.polars_functions import Functions
+from nectar.keys.values.polars_plans import REFUSED_PLANS
 
 _MOST: Final = (
     1 << 20
 )  # bytes of a plan that are looked at; of a frame in memory that is larger nothing is reused anyway
 _CALLED: Final = b"PipeWith"  # PipeWithSchema, PipeWithDtype
+_ASKED: Final = b"PythonDataset"
+_READERS: Final = frozenset({"deltalake", "pyiceberg"})  # without one of these there are no such tables
 
 
-def may_call_python(frame: pl.LazyFrame) -> bool:
-    """Whether resolving a lazy frame may call a function that was handed to `pipe_with_schema` or `pipe_with_dtype`."""
-    if _most_references(_WRAPPERS) <= _most_references(_UNUSED):
-        return False
+def refusal_of_calls(frame: pl.LazyFrame) -> str:
+    """Why a lazy frame may call Python when it is resolved; empty if it does not.
+
+    It calls functions handed to `pipe_with_schema` and `pipe_with_dtype`, and asks tables for their files.
+    """
+    reads_tables = not _READERS.isdisjoint(sys.modules)
+    if not reads_tables and _most_references(_WRAPPERS) <= _most_references(_UNUSED):
+        return ""
     target = _Beginning()
     try:
         Functions().serialised(frame.clone()._ldf.serialize_binary, target)
     except Exception:  # too much, or nothing that can be written down
-        return True
-    return _CALLED in target.getvalue()
+        return REFUSED_PLANS["PipeWithSchema"]
+    plan = target.getvalue()
+    if _ASKED in plan:
+        return "it reads a Delta or Iceberg table, whose files only Python code can tell"
+    return REFUSED_PLANS["PipeWithSchema"] if _CALLED in plan else ""
 
 
 def _codes_in(function: Any) -> list[CodeType]:

@@ -15,14 +15,13 @@ from typing import Final
 import polars as pl
 
 from nectar.catalog.service import Catalog
-from nectar.dialects.polars.callbacks import may_call_python
+from nectar.dialects.polars.callbacks import refusal_of_calls
 from nectar.dialects.polars.incremental.parts import Parts
 from nectar.dialects.polars.keying import Keyed, keyed
 from nectar.dialects.polars.plan import Plan
 from nectar.dialects.polars.resolution import leaves_of
 from nectar.dialects.polars.stored import StoredFrame
 from nectar.errors import EnvironmentFailure, NectarError
-from nectar.keys.values.polars_plans import REFUSED_PLANS
 from nectar.model.entry import Entry, Reservation
 from nectar.program.tree import Node, Program
 from nectar.quantities import show_size
@@ -182,8 +181,8 @@ def keyed_or_why_not(frame: pl.LazyFrame, inputs: Inputs, flags: str = "") -> Ke
 
     A clone is resolved: while one thread resolves a frame, others that use it would wait for ever.
     """
-    if may_call_python(frame):
-        return REFUSED_PLANS["PipeWithSchema"]
+    if refusal := refusal_of_calls(frame):
+        return refusal
     leaves = leaves_of(frame.clone())
     size = sum(leaf.size for leaf in leaves)
     if size > _IN_MEMORY:

@@ -19,6 +19,9 @@ from nectar.dialects.polars.pickling import functions_in
 from nectar.dialects.polars.query import Query, Run
 from nectar.errors import NectarError, NectarWarning
 from nectar.keys import declared
+from nectar.keys.values import polars_functions
+from nectar.keys.values.polars_plans import Callback
+from nectar.observation import monitoring, profile
 from nectar.observation.effects import Allowed, Observation
 from nectar.observation.reach import sources_reached
 from nectar.observation.texts import texts_of
@@ -26,6 +29,8 @@ from nectar.observation.watch import Watch
 from nectar.report.site import frame_of_program
 
 _T = TypeVar("_T")
+if not monitoring.IS_THERE:
+    polars_functions.through = profile.call
 _ADVICE: Final = "Say with nectar.pure that the result of the function depends on nothing else, if you know it"
 _log: Final = logging.getLogger("nectar.polars")
 
@@ -61,6 +66,7 @@ def _begun(queries: Sequence[Query]) -> Watch | None:
             vouched=any(map(declared.is_pure, functions)),
             sources=sources_reached(functions, ()),
             elsewhere=True,
+            called=all(each.called is not each.function for query in queries for each in _callbacks_of(query)),
         )
         watch.begin()
         return watch
@@ -92,13 +98,17 @@ def _functions_of(query: Query) -> list[FunctionType]:
     """The functions of the application that a query reaches; none of steps that are refused, which nobody keeps."""
     from nectar.keys.outcome import outcome_of  # takes long to load, and most plans hold no function
 
-    plan = query.keyed.plan
     reached: list[object] = []
-    for callback in functions_in(plan, range(len(plan.steps))):
+    for callback in _callbacks_of(query):
         with suppress(NectarError):
             outcome = outcome_of(callback, memory=callback.outcomes)
             reached += [each.function for each in list(outcome.walk.examined.values())]
     return [each for each in reached if type(each) is FunctionType]
+
+
+def _callbacks_of(query: Query) -> list[Callback]:
+    plan = query.keyed.plan
+    return functions_in(plan, range(len(plan.steps)))
 
 
 def _note(query: Query, observations: Sequence[Observation], alone: bool) -> None:

@@ -1,8 +1,8 @@
 """Whether what comes back from a pickle is what went in.
 
 In: an object. Out: False if it comes back as it was for certain; True if code that pickle calls has a say in it, such
-as a `__getstate__` that leaves something out or a `__new__` that converts what it is given. Mostly classes of the
-application are doubted: what a library writes of its own objects is the library's word.
+as a `__getstate__` that leaves something out or a `__new__` that converts what it is given. Classes of the application
+are doubted, and those of libraries that pickle in a way of their own, but for the well-known ones.
 """
 
 from __future__ import annotations
@@ -28,6 +28,10 @@ _GENERATED: Final = frozenset(
     for name in ("_dataclass_getstate", "_dataclass_setstate")
     if (found := getattr(dataclasses, name, None)) is not None
 )
+_TRUSTED: Final = frozenset(
+    ["numpy", "pandas", "polars", "pyarrow", "scikit-learn", "scipy", "xarray", "xgboost", "torch", "pydantic", "attrs"]
+)
+_WAYS_OF_THEIR_OWN: Final = ("__reduce_ex__", "__reduce__", "__getstate__", "__setstate__")
 _known: Final[dict[int, tuple[weakref.ref[type], bool]]] = {}
 
 
@@ -45,8 +49,12 @@ def _pickles_exactly(cls: type) -> bool:
 
 
 def _judged(cls: Any) -> bool:
-    if origin_of_class(cls) is not APPLICATION or issubclass(cls, enum.Enum):
+    if issubclass(cls, enum.Enum):
         return True
+    origin = origin_of_class(cls)
+    if origin is not APPLICATION:
+        pickles_itself = any(_written_in_python(getattr(cls, name, None)) for name in _WAYS_OF_THEIR_OWN)
+        return origin.kind != "distribution" or origin.name in _TRUSTED or not pickles_itself
     if type(vars(cls).get("__module__")) is not str:
         return True  # not made by a class statement: a kind of function that some compiler has made
     if cls in copyreg.dispatch_table:

@@ -16,12 +16,12 @@ from typing import Final
 
 from nectar.keys import declared
 from nectar.keys.bytecode.operation import CAUGHT, CONST, FREE, PARAM, Operation
-from nectar.keys.features import MOMENTS, REBINDS, Features
+from nectar.keys.features import COPIED, IDENTITIES, MOMENTS, REBINDS, Features
 from nectar.keys.origin import origin_of_function
 from nectar.keys.purity import observers, tables
 from nectar.keys.purity.calls import TEXTS, Calls
 from nectar.keys.purity.clocks import only_in_messages
-from nectar.keys.purity.facts import CONSTANT, Fact, Facts
+from nectar.keys.purity.facts import CONSTANT, OBJECT, PARAMETER, Fact, Facts
 from nectar.keys.purity.implicit import RUNS, Handed
 from nectar.keys.purity.reading import excuse_for_helper, excuse_for_reader, reads_memory
 from nectar.keys.purity.report import Examined, Known, Report, place_of
@@ -199,6 +199,14 @@ class _Examination(Calls):
         if operation.arg in _REMAINDERS and self._may_be_text(self.facts.of(operation.operands[0])):
             self.report.features |= {"texts"}
 
+    def _compare_identity(self, operation: Operation) -> None:
+        """Equal texts and numbers may be one object or several, as it happens."""
+        found = [self.facts.of(operand) for operand in operation.operands]
+        if any(fact.kind == CONSTANT and type(fact.root) in COPIED for fact in found):
+            self.refuse("introspection", "asks with `is` for a text, number or tuple, of which there may be copies")
+        elif all(fact.kind == PARAMETER or (fact.kind == OBJECT and type(fact.root) in COPIED) for fact in found):
+            self.report.features |= {IDENTITIES}
+
     def _store_global(self, operation: Operation) -> None:
         self.refuse("mutation", f"assigns to the global {operation.arg}")
 
@@ -303,6 +311,7 @@ _EXAMINERS: Final[dict[str, Callable[[_Examination, Operation], None]]] = {
     "LOAD_ATTR": _Examination.attribute,
     **dict.fromkeys(_CHANGES, _Examination._examine_change),
     "BINARY_OP": _Examination._examine_arithmetic,
+    "IS_OP": _Examination._compare_identity,
     "MAKE_FUNCTION": _Examination._made_function,
     **dict.fromkeys(("STORE_GLOBAL", "DELETE_GLOBAL"), _Examination._store_global),
     **dict.fromkeys(("STORE_CELL", "DELETE_CELL"), _Examination._store_cell),

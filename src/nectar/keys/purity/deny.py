@@ -130,6 +130,7 @@ DENIED: Final[dict[str, dict[str, str]]] = {
     "importlib.resources": {"file": "files open_text open_binary read_text read_binary path contents as_file"},
     "pkgutil": {"file": "get_data", "dynamic code": "iter_modules walk_packages find_loader get_loader resolve_name"},
     "types": {"dynamic code": "FunctionType CodeType"},
+    "multiprocessing.shared_memory": {"global state": "SharedMemory ShareableList"},
     "ctypes": {
         "dynamic code": "CDLL PyDLL WinDLL OleDLL cdll pydll windll oledll pythonapi string_at wstring_at memmove "
         "memset PYFUNCTYPE cast"
@@ -207,7 +208,8 @@ DENIED: Final[dict[str, dict[str, str]]] = {
         "global state": "set_cpu_count set_io_thread_count set_memory_pool",
         "environment": "cpu_count io_thread_count",
     },
-    "pyarrow.compute": {"global state": "call_function get_function function_registry"},  # people register functions
+    # People register functions; and a seed may be given that says that there is none.
+    "pyarrow.compute": {"global state": "call_function get_function function_registry", "random": "random"},
     "pyarrow.parquet": {
         "file": "read_table read_pandas read_schema read_metadata write_table write_to_dataset write_metadata "
         "ParquetFile ParquetDataset ParquetWriter"
@@ -274,7 +276,7 @@ DENIED: Final[dict[str, dict[str, str]]] = {
     "xarray": {"file": "open_*"},
     "geopandas": {"file": "read_*"},
     "openpyxl": {"file": "load_workbook"},
-    "PIL.Image": {"file": "open"},
+    "PIL.Image": {"file": "open", "random": "effect_noise Image.effect_spread"},
     "imageio": {"file": "imread imwrite mimread"},
     "cv2": {
         "file": "imread* imwrite* imcount haveImage* VideoCapture VideoWriter FileStorage CascadeClassifier "

@@ -86,7 +86,7 @@ _REFUSED_ATTRIBUTES: Final = (
     "__path__ co_filename co_firstlineno co_lines co_positions co_linetable co_lnotab __firstlineno__ "
     "__static_attributes__ f_back f_locals f_globals f_builtins f_code f_lasti f_lineno f_trace tb_frame "
     "tb_lineno tb_lasti gi_frame gi_code gi_yieldfrom cr_frame cr_code cr_await cr_origin ag_frame ag_code ag_await "
-    "_getframe func_globals func_closure cache_info"
+    "from_address in_dll _getframe func_globals func_closure cache_info"
 )
 # Attribute names: the feature that code observes by naming them, or REFUSE.
 ATTRIBUTE_FEATURES: Final[dict[str, str]] = {
@@ -100,6 +100,7 @@ ATTRIBUTE_FEATURES: Final[dict[str, str]] = {
     **dict.fromkeys(
         ("num_chunks", "chunks", "chunk", "iterchunks", "to_batches", "n_chunks", "chunk_lengths"), "chunks"
     ),
+    "flags": "flags",
     "__annotate__": "annotations",
     "__module__": "modules",
     "__code__": "code",

@@ -7,7 +7,7 @@ import operator
 import types
 from collections.abc import Sequence
 
-from nectar.keys.atoms import pack
+from nectar.keys.atoms import in_unusual_order, pack
 from nectar.keys.expansion import Expander, Expansion, WalkContext, always, joined
 
 _COUNT = 8
@@ -63,13 +63,13 @@ def mapping_parts(tag: str, keys: Sequence[object], values: Sequence[object]) ->
 
 
 def expand_set(value: set[object] | frozenset[object], walk: WalkContext) -> Expansion:
-    """A set: its members in no order."""
+    """A set: its members in no order, unless they are numbers in another order than that of most sets of them."""
     members = tuple(value)
     tag = "set" if type(value) is set else "frozenset"
-    return Expansion(
-        tag, len(members).to_bytes(_COUNT, "little"), members, unordered=True,
-        still=lambda: set(map(id, value)) == set(map(id, members)),
-    )  # fmt: skip
+    still = lambda: _same_elements(value, members)  # noqa: E731 - a def would not say more
+    if in_unusual_order(members):
+        return sequence_parts(f"{tag} in order", members)._replace(still=still)
+    return Expansion(tag, len(members).to_bytes(_COUNT, "little"), members, unordered=True, still=still)
 
 
 def expand_deque(value: collections.deque[object], walk: WalkContext) -> Expansion:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import operator
 import os
 import pickle
 import secrets
@@ -60,7 +61,31 @@ def _function_of(process: str, number: str) -> object:
     if found is None:
         where = "the query it was part of is over" if process == _process else "it belongs to another process"
         raise UserError(f"a Python function of a Polars plan cannot be found: {where}. Make the plan anew")
-    return found.function
+    return found.called
+
+
+# Calls the functions of plans that are read back, where somebody has to be there when they run.
+through: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any] | None = None
+
+
+class _Called:
+    """What stands for a function in a plan that is read back, where functions are called through something else."""
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        if through is None:
+            return self.function(*arguments, **options)
+        return through(self.function, arguments, options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.function, name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return operator.itemgetter(0), ((self.function,),)  # whoever reads it back gets the function itself
 
 
 class Functions:
@@ -73,9 +98,13 @@ class Functions:
 
     def token(self, function: object) -> bytes:
         """What stands for a function in a plan: the same for the same object."""
+        if type(function) is _Called:
+            function = function.function
         known = self._given.get(id(function))
         if known is None:
             token, callback = _token(_process, f"{next(_numbers):016x}"), Callback(function)
+            if through is not None and callable(function) and not isinstance(function, type):
+                callback.called = _Called(function)
             _table[token] = callback
             self._given[id(function)] = known = token, callback
         return known[0]

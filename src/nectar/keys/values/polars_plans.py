@@ -251,13 +251,13 @@ _PYTHON: Final = (
 class Callback:
     """A Python callable as it stands in a plan, Polars' own wrappers around it included.
 
-    outcomes: its fingerprints, remembered as long as the plan lives.
+    outcomes: its fingerprints, remembered as long as the plan lives. called: what plans that are read back call.
     """
 
-    __slots__ = ("__weakref__", "function", "outcomes")
+    __slots__ = ("__weakref__", "called", "function", "outcomes")
 
     def __init__(self, function: object) -> None:
-        self.function = function
+        self.function = self.called = function
         self.outcomes: dict[object, Any] = {}
 
 

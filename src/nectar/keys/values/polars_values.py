@@ -25,6 +25,8 @@ def expand_frame(value: pl.DataFrame, walk: WalkContext) -> Expansion:
     add_frame(parts, value)
     if "chunks" in walk.observed:
         parts.number(*(count for column in value.get_columns() for count in column.chunk_lengths()))
+    if "flags" in walk.observed:
+        parts.text(*map(_shown_flags, value.get_columns()))
     parts.attributes(value)
     return parts.expansion("polars frame")
 
@@ -35,8 +37,15 @@ def expand_series(value: pl.Series, walk: WalkContext) -> Expansion:
     add_series(parts, value)
     if "chunks" in walk.observed:
         parts.number(*value.chunk_lengths())
+    if "flags" in walk.observed:
+        parts.text(_shown_flags(value))
     parts.attributes(value)
     return parts.expansion("polars series")
+
+
+def _shown_flags(series: pl.Series) -> str:
+    """What Polars knows of the order of a series, which changes no answer if it is true."""
+    return " ".join(sorted(name for name, holds in series.flags.items() if holds))
 
 
 def expand_type(value: pl.DataType, walk: WalkContext) -> Expansion:

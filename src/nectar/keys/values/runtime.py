@@ -19,6 +19,7 @@ import threading
 import types
 import weakref
 from array import array
+from collections.abc import Mapping
 from typing import Any, Final
 
 from nectar.errors import UnencodableError
@@ -26,6 +27,7 @@ from nectar.keys.expansion import Expander, Expansion, WalkContext, always, join
 from nectar.keys.purity.mutators import is_transient
 from nectar.keys.values.bulk import content
 from nectar.keys.values.callables import attributes
+from nectar.model.refusal import Refusal
 
 _UNSET: Final = object()
 
@@ -65,30 +67,37 @@ def expand_code(value: types.CodeType, walk: WalkContext) -> Expansion:
     return Expansion("code", payload, (*names, value.co_consts), (*_CODE_NAMES, "co_consts"), still=always)
 
 
+def _refused_weak(tag: str, walk: WalkContext) -> Expansion:
+    """What is there by a weak reference may go at any moment; a walk over it would keep it alive."""
+    reason = "holds a weak reference: what it leads to is there only as long as others use it"
+    walk.refuse(Refusal("global state", reason, walk.path()))
+    return Expansion(tag, b"alive")
+
+
 def expand_weak_reference(value: weakref.ReferenceType[Any], walk: WalkContext) -> Expansion:
-    """A weak reference: what it refers to, if that is alive, and its callback."""
-    referent = value()
-    if referent is None:
+    """A weak reference: its callback, if what it referred to is gone."""
+    if value() is None:
         return Expansion("dead weakref", b"", (value.__callback__,), ("callback",), still=always)
-    return Expansion(
-        "weakref", b"", (referent, value.__callback__), ("referent", "callback"), still=lambda: value() is not None
-    )
+    return _refused_weak("weakref", walk)
 
 
 def expand_weak_keys(value: weakref.WeakKeyDictionary[Any, Any], walk: WalkContext) -> Expansion:
-    """A dictionary with weak keys: the items that are alive, in order."""
-    return Expansion("weak keys", b"", [part for pair in list(value.items()) for part in pair])
+    """A dictionary with weak keys."""
+    return _weak_items("weak keys", value, walk)
 
 
 def expand_weak_values(value: weakref.WeakValueDictionary[Any, Any], walk: WalkContext) -> Expansion:
-    """A dictionary with weak values: the items that are alive, in order."""
-    return Expansion("weak values", b"", [part for pair in list(value.items()) for part in pair])
+    """A dictionary with weak values."""
+    return _weak_items("weak values", value, walk)
+
+
+def _weak_items(tag: str, value: Mapping[Any, Any], walk: WalkContext) -> Expansion:
+    return _refused_weak(tag, walk) if value else Expansion(tag)
 
 
 def expand_weak_set(value: weakref.WeakSet[Any], walk: WalkContext) -> Expansion:
-    """A set of weak references: the members that are alive, in no order."""
-    members = tuple(value)
-    return Expansion("weak set", str(len(members)).encode(), members, unordered=True)
+    """A set of weak references."""
+    return _refused_weak("weak set", walk) if value else Expansion("weak set")
 
 
 def expand_context_variable(value: contextvars.ContextVar[Any], walk: WalkContext) -> Expansion:
