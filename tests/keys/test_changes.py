@@ -185,6 +185,10 @@ def look(word):
 
 def sort_in_place(rows):
     rows.sort()
+
+def load():
+    import nt_with_effects
+    nt_with_effects.work()
 """
 
 
@@ -226,12 +230,15 @@ def test_what_a_call_changes_is_told_by_its_code(text, program, library):
         "import nt_library\nown = nt_library.Words()\nown.know('a')",
         "import nt_library\nnt_library.shared.knows('a')",
         "import nt_library\n@nt_library.look\ndef look():\n    pass",
+        "import nt_library\nif False:\n    nt_library.load()",
         "import nt_library\nnt_library.no_such_thing.at_all if False else None",
     ],
 )
-def test_calls_that_change_nothing_that_stays(text, program, library):
+def test_calls_that_change_nothing_that_stays(text, program, library, tmp_path):
+    (tmp_path / "nt_with_effects.py").write_text("")
     program(text)
     assert not change_of("nt_library")
+    assert "nt_with_effects" not in sys.modules  # code that is looked at imports nothing
 
 
 def test_functions_that_use_such_a_library_are_computed_each_time(program, tmp_path):

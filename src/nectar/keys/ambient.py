@@ -241,9 +241,7 @@ PROVIDERS: Final[dict[str, Callable[[], object]]] = {
 # Libraries that keep more than what is looked at here, so that it counts where the program changes them.
 KNOWN_IN_PART: Final = frozenset({"dateutil", "sympy", "lxml"})
 # Packages of the standard library that have no settings but tables, which programs add to.
-TABLES: Final = frozenset(
-    {"email", "gettext", "http", "json", "mimetypes", "pprint", "sqlite3", "textwrap", "zoneinfo"}
-)
+TABLES: Final = frozenset({"email", "gettext", "http", "mimetypes", "pprint", "sqlite3", "textwrap", "zoneinfo"})
 # Methods that depend on settings of the process, whatever they are called on.
 SETTINGS_OF_METHODS: Final = {
     "timestamp": "local time",
@@ -264,6 +262,7 @@ _ORDINARY: Final = (28, "ROUND_HALF_EVEN", -999999, 999999, 1, 0, "DivisionByZer
 
 
 _ORDINARY_DIGITS: Final = 4300
+_FIRST: Final = operator.itemgetter(0)
 _ORDINARY_LOCALE: Final = ("C", "C")
 
 
@@ -273,9 +272,16 @@ def always_touched() -> frozenset[str]:
     digits = sys.get_int_max_str_digits() != _ORDINARY_DIGITS
     locale = _locale_of_numbers() != _ORDINARY_LOCALE
     arrays = _numpy_is_changed()  # frames of all libraries give arrays
-    if not decimals and not digits and not locale and not arrays:
+    errors = "error" in map(_FIRST, sys.modules["warnings"].filters)  # any code may warn
+    if not decimals and not digits and not locale and not arrays and not errors:
         return frozenset()
-    changes = (("decimal", decimals), ("integers", digits), ("locale", locale), ("numpy", arrays))
+    changes = (
+        ("decimal", decimals),
+        ("integers", digits),
+        ("locale", locale),
+        ("numpy", arrays),
+        ("warnings", errors),
+    )
     return frozenset(name for name, changed in changes if changed)
 
 

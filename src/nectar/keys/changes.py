@@ -126,7 +126,8 @@ class _Reader:
         """Whether what is called, as far as names lead to it, changes its library: by its code, or it has a getter."""
         chain = _names(call) if _is_plain(call) else [""]
         path = self.imported.get(chain[0])
-        if path is None:
+        top = None if path is None else sys.modules.get(path.partition(".")[0])
+        if path is None or top is None or _is_of_application(vars(top).get("__file__")):
             return False
         value, module = resolved(".".join([path, *chain[1:]]), sys.modules)
         name = chain[-1]

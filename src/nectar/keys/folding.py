@@ -13,6 +13,7 @@ import os
 import sys
 import types
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final
 
 from nectar.keys.ambient import EnvironmentVariable
@@ -96,11 +97,21 @@ def _import(renderer: Renderer, operation: Operation, name: str, level: int) -> 
     try:
         full = importlib.util.resolve_name("." * level + name, _package(renderer)) if level else name
         renderer.label(operation, full)
-        importlib.import_module(full)
+        _loaded(full)
         return renderer.resolution.read(sys.modules, full)  # type: ignore[arg-type]
     except Exception:
         renderer.resolution.unimportable.append((renderer.template, operation, name))
         return MISSING
+
+
+# Code that a program is about to run imports its modules anyway; for other code nothing is imported.
+imports: Final[ContextVar[bool]] = ContextVar("nectar_imports", default=True)
+
+
+def _loaded(name: str) -> types.ModuleType:
+    if imports.get() or name in sys.modules:
+        return importlib.import_module(name)
+    raise ImportError(f"{name} is not loaded")
 
 
 def _package(renderer: Renderer) -> str:
@@ -119,7 +130,7 @@ def _import_from(renderer: Renderer, operation: Operation) -> object:
     if found is not MISSING:
         return found
     try:
-        return importlib.import_module(f"{owner.__name__}.{name}")
+        return _loaded(f"{owner.__name__}.{name}")
     except Exception:
         return MISSING
 

@@ -23,6 +23,7 @@ from nectar.keys.origin import (
     OWN_NAME,
     file_digest,
     is_native,
+    made_when_called,
     module_of_globals,
     origin_of_builtin,
     origin_of_class,
@@ -65,6 +66,7 @@ def notice(value: object, walk: WalkContext) -> None:
 
 def expand_library_function(function: types.FunctionType, origin: Origin, walk: WalkContext) -> Expansion:
     """A Python function of a library: origin, name, what it carries with it, and what was done to its surroundings."""
+    function = made_when_called(function) or function
     notice(function, walk)
     _touch(origin, walk)
     code = function.__code__
@@ -353,7 +355,9 @@ def _plain(value: Any) -> bytes | None:
     if atom is not None:
         return atom(value)
     if kind is re.Pattern:
-        return joined("pattern", ATOMS[type(value.pattern)](value.pattern), str(value.flags))
+        bar = "|" if type(value.pattern) is str else b"|"
+        choices = sorted(value.pattern.split(bar))  # some join what comes out of a set, in any order
+        return joined("pattern", ATOMS[type(value.pattern)](bar.join(choices)), str(value.flags))
     if kind not in _PLAIN_CONTAINERS or len(value) > _FEW:
         return None
     parts = [part for pair in value.items() for part in pair] if kind is dict else list(value)

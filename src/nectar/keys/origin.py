@@ -196,19 +196,27 @@ def origin_of_function(function: FunctionType) -> Origin:
     Code that was generated or put there by somebody else (exec into a module, a replaced __code__) is application
     code: its body has to be looked at.
     """
-    module = module_of_globals(function.__globals__)
+    inner = made_when_called(function)
+    module = module_of_globals(function.__globals__ if inner is None else inner.__globals__)
     if module is None:
         return _origin_of_copy(function)
     origin = origin_of_module(module)
     if origin.kind == "application":
         return origin
-    written_in = function.__code__.co_filename
+    written_in = (inner or function).__code__.co_filename
     file = _namespace(module).get("__file__")
     if written_in == file:
         return origin
     if origin.kind == "standard" and written_in.startswith("<frozen "):
         return origin
     return APPLICATION
+
+
+def made_when_called(function: FunctionType) -> FunctionType | None:
+    """The function that NetworkX makes another one of, and compiles that when it is first called; None for others."""
+    space = function.__dict__
+    inner = space.get("__wrapped__") if "__argmap__" in space else None
+    return inner if type(inner) is FunctionType else None
 
 
 def _origin_of_copy(function: FunctionType) -> Origin:

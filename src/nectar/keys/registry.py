@@ -32,6 +32,7 @@ _LIBRARIES: Final = {
     "lxml.etree": "nectar.keys.values.lxml_values",
     "xgboost.core": "nectar.keys.values.xgboost_values",
     "wrapt": "nectar.keys.values.wrapt_values",
+    "numba.core.registry": "nectar.keys.values.numba_values",
 }
 
 

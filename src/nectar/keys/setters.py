@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from nectar.keys.features import Features
-from nectar.keys.folding import MISSING
+from nectar.keys.folding import MISSING, imports
 from nectar.keys.purity.analysis import examine
 from nectar.keys.purity.facts import static_attribute
 
@@ -71,10 +71,13 @@ def _unwrapped(function: types.FunctionType) -> types.FunctionType:
 @lru_cache(maxsize=1024)
 def _changed_by(function: types.FunctionType) -> frozenset[int]:
     """The parameters that a function changes, by their positions; -1 for what outlives the call."""
+    token = imports.set(False)  # nobody says that this code is ever run
     try:
         report = examine(function, Features(), {}).report
     except Exception:  # code that cannot be read: names of functions have to do
         return frozenset()
+    finally:
+        imports.reset(token)
     return report.changed | {-1 for each in report.refusals if each.kind == _CHANGES}
 
 

@@ -109,7 +109,8 @@ class Watch(hook.Watched):
         if error is None:  # otherwise nothing is kept
             imported = len(sys.modules) != self._modules
             changed = list(differences(self._before, imported))
-            certain = self.alone and not self.cooperative and not self._vouched and not (changed and _others_run())
+            alone = self.alone and not self.cooperative and not self._vouched
+            certain = alone and not imported and not (changed and _others_run())  # modules draw and set things too
             self._seen += [Observation(text, certain) for text in changed]
             self._seen += self._read_by_libraries()
             self._seen += [each._replace(certain=each.certain and not self._vouched) for each in opened]

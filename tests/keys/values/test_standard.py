@@ -131,7 +131,6 @@ DIFFERENT: list[tuple[Any, Any]] = [
     ([].__len__, [1].__len__),
     (str.upper, str.lower),
     (str.upper, bytes.upper),
-    (weakref.ref(ALIVE), weakref.ref(ALIVE_TOO)),
     (weakref.ref(ALIVE), dead_reference()),
     (struct.Struct("<i"), struct.Struct(">i")),
     (memoryview(b"ab"), memoryview(b"ac")),

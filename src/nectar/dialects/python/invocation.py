@@ -20,7 +20,7 @@ from nectar.dialects.python.excuses import unexcused
 from nectar.dialects.python.keying import Keyed, changed_inputs, keyed
 from nectar.dialects.python.provenance import sources_of
 from nectar.dialects.python.values import Snapshot
-from nectar.dialects.python.watching import ADVICE, remembered_as, watch_of
+from nectar.dialects.python.watching import advice_about, remembered_as, watch_of
 from nectar.errors import NectarError, StoreFailure, UncacheableError, UserError
 from nectar.keys.call import Call, call_of
 from nectar.model.entry import Entry, Reservation
@@ -71,7 +71,7 @@ class Invocation:
         if refusals:
             raise UncacheableError(self.memo.label, refusals)
         if seen := self.catalog.observed.told_of(remembered_as(self.call)):
-            raise UserError(f"it was seen that it {seen}. {ADVICE}")
+            raise UserError(f"it was seen that it {seen}. {advice_about(seen)}")
         self.keyed = (
             keyed(self.call, self.session.inputs, self.session.clock) if self.call.inputs else _plain(self.call)
         )
@@ -244,7 +244,7 @@ class Invocation:
         if not certain:
             return f"not kept: while it ran, something happened that may have been its doing: it {text}"
         self.catalog.observed.add(remembered_as(self.call), text, self.session.clock.now())
-        self.memo.warn(f"it {text}. {ADVICE}")
+        self.memo.warn(f"it {text}. {advice_about(text)}")
         catalog, program = self.catalog, self.call.program
         self.session.keeper.submit(lambda: catalog.discard(catalog.inquire([program])[program]))
         return f"not kept: it {text}"

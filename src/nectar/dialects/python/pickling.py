@@ -53,7 +53,7 @@ def _judged(cls: Any) -> bool:
         return True
     origin = origin_of_class(cls)
     if origin is not APPLICATION:
-        pickles_itself = any(_written_in_python(getattr(cls, name, None)) for name in _WAYS_OF_THEIR_OWN)
+        pickles_itself = any(_replaced(cls, name) for name in _WAYS_OF_THEIR_OWN)
         return origin.kind != "distribution" or origin.name in _TRUSTED or not pickles_itself
     if type(vars(cls).get("__module__")) is not str:
         return True  # not made by a class statement: a kind of function that some compiler has made

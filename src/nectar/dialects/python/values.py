@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 from nectar.dialects.python.pickling import is_doubtful
 from nectar.errors import StoreFailure, UnencodableError, UserError
 from nectar.keys.origin import origin_of_class, origin_of_function
+from nectar.keys.registry import expander_for
 from nectar.keys.scheme import new_hasher
 from nectar.keys.values.bulk import added_attributes
 from nectar.keys.walk import Walk
@@ -55,6 +56,7 @@ class Snapshot(NamedTuple):
 
 def snapshot(value: Any, walk: Walk) -> Snapshot:
     """The result of a call as it is now. Raises UserError if it cannot be kept."""
+    expander_for(type(value))  # from now on it is known what libraries that are loaded keep in their objects
     if (_is_frame(value) or _is_table(value)) and not added_attributes(value):
         copy = _copied(value)
         if copy is not None:
@@ -147,6 +149,8 @@ def _reduce(walk: Walk, doubted: dict[type, None], value: Any) -> Any:
         return _reduce_definition(walk, value)
     if kind is types.MappingProxyType:
         return read_only_mapping, (dict(value),)
+    if isinstance(value, BaseException) and (value.__cause__ or value.__context__ or value.__traceback__):
+        raise UserError(f"it holds an error ({kind.__qualname__}) with its traceback, which cannot be written down")
     if is_doubtful(value):
         doubted[kind] = None
     polars = sys.modules.get("polars")

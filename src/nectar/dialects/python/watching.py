@@ -22,9 +22,14 @@ from nectar.observation.reach import sources_reached
 from nectar.observation.texts import texts_in, texts_of
 from nectar.observation.watch import Watch
 
-ADVICE: Final = (
-    "Hand it files as nectar.File, or say with nectar.depends_on or nectar.pure that its result depends on nothing else"
-)
+_OF_FILES: Final = ("reads ", "lists ", "looks for ", "opens ")
+
+
+def advice_about(text: str) -> str:
+    """What to do about something that a function was seen to do."""
+    say = "say with nectar.depends_on or nectar.pure that its result depends on nothing else"
+    names_file = text.startswith(_OF_FILES) and ("/" in text.split(" (")[0] or "\\" in text)
+    return f"Hand it files as nectar.File, or {say}" if names_file else f"If you know better, {say}"
 
 
 def watch_of(call: Call, function: object, arguments: Mapping[str, object], cooperative: bool) -> Watch | None:

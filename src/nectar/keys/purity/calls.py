@@ -64,11 +64,20 @@ class Calls(Implicit):
         if operation.name == "CALL":
             self._changing_keywords(operation, callee, arguments)
             self._names_in_texts(operation, callee)
+            if callee.kind == OBJECT and type(callee.root) is types.FunctionType and not self.uses.of(operation.result):
+                self._refuse_if_set(callee.root)
             if callee.name in asked.METHODS or id(callee.root) in asked.CALLABLES:
                 self._call_with_texts(operation, callee, arguments)
         if callee.kind != OBJECT or not observers.is_safe(callee.root):
             for argument in arguments:
                 self.expose(argument)
+
+    def _refuse_if_set(self, function: types.FunctionType) -> None:
+        """What a library function gives is not used: if it changes the library, that is what it is called for."""
+        from nectar.keys.setters import changes_library  # which examines functions itself
+
+        if _is_of_application(self.function) and not _is_of_application(function) and changes_library(function):
+            self.refuse("mutation", f"calls {function.__qualname__}, which changes what {function.__module__} keeps")
 
     def _call_fact(self, callee: Fact, arguments: list[Fact], operation: Operation | None) -> None:
         if callee.kind == OBJECT:

@@ -149,7 +149,8 @@ DENIED: Final[dict[str, dict[str, str]]] = {
     "mmap": {"file": "mmap"},
     "configparser": {"file": "RawConfigParser.read"},
     "mimetypes": {
-        "environment": "guess_type guess_all_extensions guess_extension guess_file_type init read_mime_types"
+        "environment": "guess_type guess_all_extensions guess_extension guess_file_type init read_mime_types",
+        "global state": "add_type",
     },
     "platform": {
         "environment": "node uname platform processor release version mac_ver win32_ver libc_ver "

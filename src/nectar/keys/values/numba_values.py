@@ -1,0 +1,52 @@
+"""Functions that numba compiles.
+
+In: a dispatcher. Out: the function that it was made from, and its options. numba takes the values of globals when it
+compiles, which is when a function is first called with arguments of some types, and never looks at them again: what is
+compiled may not be what the function is by now. So a function counts only if it was looked at before it was compiled,
+and is still the same.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from typing import Any, Final
+
+from nectar.keys.expansion import Expander, Expansion, WalkContext, joined
+from nectar.model.refusal import Refusal
+
+_compiled_from: Final[weakref.WeakKeyDictionary[Any, bytes]] = weakref.WeakKeyDictionary()
+_looking: Final[set[int]] = set()  # at functions that call themselves
+
+
+def expand_dispatcher(value: Any, walk: WalkContext) -> Expansion:
+    """A compiled function: what it was made from, and how it is compiled."""
+    if id(value) not in _looking:
+        reason = _why_not(value)
+        if reason:
+            walk.refuse(Refusal("global state", reason, walk.path()))
+    compiled = bool(value.overloads)
+    options = repr(sorted(value.targetoptions.items()))
+    still = lambda: bool(value.overloads) == compiled  # noqa: E731 - a def would not say more
+    return Expansion("numba function", joined(options), (value.py_func,), ("function",), still=still)
+
+
+def _why_not(value: Any) -> str:
+    from nectar.keys.outcome import outcome_of  # which takes this module to take functions apart
+
+    if type(value._cache).__name__ != "NullCache":
+        return "numba keeps the compiled function on disk, with values that globals had once"
+    _looking.add(id(value))
+    try:
+        digest = outcome_of(value.py_func).digest
+    finally:
+        _looking.discard(id(value))
+    if not value.overloads:
+        _compiled_from[value] = digest
+    elif _compiled_from.get(value) != digest:
+        return "numba has compiled the function before, maybe with other values of globals"
+    return ""
+
+
+_numba: Any = sys.modules["numba.core.registry"]
+EXPANDERS: Final[dict[type, Expander]] = {_numba.CPUDispatcher: expand_dispatcher}
