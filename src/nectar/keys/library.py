@@ -66,9 +66,9 @@ def notice(value: object, walk: WalkContext) -> None:
 
 def expand_library_function(function: types.FunctionType, origin: Origin, walk: WalkContext) -> Expansion:
     """A Python function of a library: origin, name, what it carries with it, and what was done to its surroundings."""
-    function = made_when_called(function) or function
     notice(function, walk)
     _touch(origin, walk)
+    function = made_when_called(function) or function
     code = function.__code__
     registry = dispatch_registry(function)
     if registry is not None:

@@ -209,14 +209,22 @@ def origin_of_function(function: FunctionType) -> Origin:
         return origin
     if origin.kind == "standard" and written_in.startswith("<frozen "):
         return origin
+    if origin.name == "networkx" and written_in.startswith(_COMPILED_WHEN_CALLED):
+        return origin
     return APPLICATION
+
+
+_COMPILED_WHEN_CALLED: Final = "<class 'networkx.utils.decorators.argmap'> compilation"
 
 
 def made_when_called(function: FunctionType) -> FunctionType | None:
     """The function that NetworkX makes another one of, and compiles that when it is first called; None for others."""
-    space = function.__dict__
-    inner = space.get("__wrapped__") if "__argmap__" in space else None
-    return inner if type(inner) is FunctionType else None
+    inner: Any = function
+    while "__argmap__" in (space := getattr(inner, "__dict__", {})) or type(inner) is not FunctionType:
+        inner = space.get("__wrapped__")
+        if inner is None:
+            return None
+    return inner if inner is not function else None
 
 
 def _origin_of_copy(function: FunctionType) -> Origin:
