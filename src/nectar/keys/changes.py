@@ -34,6 +34,7 @@ _FOR_A_WHILE: Final = frozenset(
     {"bound", "config", "context", "contextvars", "errstate", "option", "options", "override", "using"}
 )
 _WORDS: Final = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
+_TELLING: Final = frozenset({"logging", "loguru", "structlog", "rich", "tqdm"})  # called to tell people something
 _STANDARD: Final = (
     os.path.join(os.path.dirname(os.__file__), ""),
     os.path.join(os.path.dirname(os.path.dirname(__file__)), ""),
@@ -127,7 +128,7 @@ class _Reader:
         chain = _names(call) if _is_plain(call) else [""]
         path = self.imported.get(chain[0])
         top = None if path is None else sys.modules.get(path.partition(".")[0])
-        if path is None or top is None or _is_of_application(vars(top).get("__file__")):
+        if path is None or top is None or _is_of_application(vars(top).get("__file__")) or top.__name__ in _TELLING:
             return False
         value, module = resolved(".".join([path, *chain[1:]]), sys.modules)
         name = chain[-1]
