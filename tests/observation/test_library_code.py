@@ -135,6 +135,11 @@ LIBRARY = """
     def native_seeded(given, seed=1): return random_graph(given, seed)
     def random_layout(given, seed=None): return random_graph(given, seed)
 
+    def by_sorted(given): return sorted([given, given], key=lambda _: inner.stamp(given))
+    def by_map_of_another(given): return list(map(inner.stamp, [given]))
+    def by_reduce(given): return functools.reduce(lambda a, b: (a, inner.stamp(b)), [given, given])
+    curried = Caller(functools.partial(clock))
+
     def only_in_a_log(given):
         _log.warning("%s", given)
         return given
@@ -197,7 +202,7 @@ READERS = (
     "variable_by_subscript", "variable_by_getenv", "working_folder", "context", "thread_local", "cached", "decorated",
     "instance", "imported_inside", "imported_from_inside", "imported_nearby", "imported_by_a_cell", "assigned_before",
     "chosen", "context_as_a_whole", "of_a_base", "made_later", "of_an_instance", "of_another_library",
-    "native_noise", "native_clock",
+    "native_noise", "native_clock", "by_sorted", "by_map_of_another", "by_reduce", "curried",
 )  # fmt: skip
 
 
@@ -367,7 +372,7 @@ def test_programs_without_such_library_code_are_not_followed(almanac):
     assert {each.what for each in reach.sources_reached([of_library("clock")], [])} == {"reads the clock"}
 
 
-@pytest.mark.parametrize("name", ["clock", "entropy", "variable", "thread_local"])
+@pytest.mark.parametrize("name", ["clock", "entropy", "variable", "thread_local", "by_sorted"])
 def test_functions_of_queries(name, almanac, enabled, tmp_path):
     pl = pytest.importorskip("polars")
     pl.DataFrame({"a": ["2024", "2025"]}).write_parquet(tmp_path / "a.parquet")
@@ -378,6 +383,9 @@ def test_functions_of_queries(name, almanac, enabled, tmp_path):
 
     def plain(given):
         return str(nt_almanac.interval(given))  # noqa: F821
+
+    def not_taken(given):
+        return str(nt_almanac.branch_not_taken(given))  # noqa: F821
 
     def outcomes(function):
         query = pl.scan_parquet(tmp_path / "a.parquet").with_columns(
@@ -392,3 +400,4 @@ def test_functions_of_queries(name, almanac, enabled, tmp_path):
 
     assert outcomes(reads) != ["reused"]
     assert outcomes(plain) == ["reused"]
+    assert outcomes(not_taken) == ["reused"]

@@ -146,6 +146,20 @@ def test_errors_are_those_of_polars(log, enabled):
     assert str(raised.value) == str(plain.value)
 
 
+def test_errors_call_functions_as_polars_does(log, enabled):
+    def fail(value):
+        raise ValueError("bad.()")
+
+    wrong = pl.scan_parquet(f"{log}/*.parquet").select(pl.col("seconds").map_elements(fail, return_dtype=pl.Int64))
+    with pytest.raises(ValueError) as raised:
+        wrong.collect()
+    nectar.disable()
+    with pytest.raises(ValueError) as plain:
+        wrong.collect()
+    assert str(raised.value) == str(plain.value)
+    assert "python_udf" in str(plain.value)
+
+
 def test_whatever_fails_in_nectar_the_query_runs(expected, enabled, lf, monkeypatch):
     def fail(*_):
         raise RuntimeError("out of order")

@@ -332,3 +332,20 @@ def test_queries_pickles_and_plans_of_many_threads_do_not_meet(path, enabled):
     assert not faults
     assert not any(thread.is_alive() for thread in [*others, *asking])
     assert type(pickle.dumps).__name__ == "builtin_function_or_method"
+
+
+def test_settings_count_for_arrays_that_columns_give(enabled, tmp_path):
+    np = pytest.importorskip("numpy")
+    pl.DataFrame({"x": [1.0, 2.0]}).write_parquet(tmp_path / "x.parquet")
+
+    def shown():
+        text = pl.col("x").map_batches(lambda s: pl.Series([str(s.to_numpy() / 3)]), return_dtype=pl.String)
+        found = pl.scan_parquet(tmp_path / "x.parquet").select(text).collect().item()
+        enabled.settle()
+        return found
+
+    usual = [shown(), shown()]
+    assert nectar.last_run().parts[-1].outcome == "reused"
+    with np.printoptions(precision=2):
+        assert shown() == "[0.33 0.67]"
+    assert {*usual, shown()} == {"[0.33333333 0.66666667]"}

@@ -32,6 +32,7 @@ _T = TypeVar("_T")
 if not monitoring.IS_THERE:
     polars_functions.through = profile.call
 _ADVICE: Final = "Say with nectar.pure that the result of the function depends on nothing else, if you know it"
+_IN_EXPRESSION: Final = "This error occurred in the following expression:"
 _log: Final = logging.getLogger("nectar.polars")
 
 
@@ -50,9 +51,17 @@ def watching(queries: Sequence[Query], run: Callable[[], _T]) -> _T:
         found = run()
     except BaseException as error:
         _end(watch, live, error)
+        _name_functions(error)
         raise
     _end(watch, live)
     return found
+
+
+def _name_functions(error: BaseException) -> None:
+    """The message of an error calls Python functions as Polars does, which forgets it when a plan is written down."""
+    if len(error.args) == 1 and type(error.args[0]) is str and _IN_EXPRESSION in error.args[0]:
+        said, place, expression = error.args[0].partition(_IN_EXPRESSION)
+        error.args = (said + place + expression.replace(".()", ".python_udf()"),)
 
 
 def _begun(queries: Sequence[Query]) -> Watch | None:
