@@ -165,8 +165,13 @@ def _csv_dialects() -> object:
 def _warning_filters() -> object:
     """Filters up to the last that turns warnings into errors; others only decide what is printed."""
     filters = sys.modules["warnings"].filters
-    last = max((at for at, each in enumerate(filters) if each[0] == "error"), default=-1)
+    last = max((at for at, each in enumerate(filters) if _raises(each)), default=-1)
     return [(each[0], str(each[1]), each[2], str(each[3]), each[4]) for each in filters[: last + 1]]
+
+
+def _raises(each: tuple[Any, ...]) -> bool:
+    """Whether a filter turns warnings into errors, other than those of Nectar itself."""
+    return each[0] == "error" and not each[2].__module__.startswith("nectar.")
 
 
 def _url_schemes() -> object:
@@ -262,7 +267,6 @@ _ORDINARY: Final = (28, "ROUND_HALF_EVEN", -999999, 999999, 1, 0, "DivisionByZer
 
 
 _ORDINARY_DIGITS: Final = 4300
-_FIRST: Final = operator.itemgetter(0)
 _ORDINARY_LOCALE: Final = ("C", "C")
 
 
@@ -272,7 +276,7 @@ def always_touched() -> frozenset[str]:
     digits = sys.get_int_max_str_digits() != _ORDINARY_DIGITS
     locale = _locale_of_numbers() != _ORDINARY_LOCALE
     arrays = _numpy_is_changed()  # frames of all libraries give arrays
-    errors = "error" in map(_FIRST, sys.modules["warnings"].filters)  # any code may warn
+    errors = any(map(_raises, sys.modules["warnings"].filters))  # any code may warn
     if not decimals and not digits and not locale and not arrays and not errors:
         return frozenset()
     changes = (

@@ -202,7 +202,7 @@ class _Examination(Calls):
     def _compare_identity(self, operation: Operation) -> None:
         """Equal texts and numbers may be one object or several, as it happens."""
         found = [self.facts.of(operand) for operand in operation.operands]
-        if any(fact.kind == CONSTANT and type(fact.root) in COPIED for fact in found):
+        if any(fact.kind == CONSTANT and _may_be_copied(fact.root) for fact in found):
             self.refuse("introspection", "asks with `is` for a text, number or tuple, of which there may be copies")
         elif all(fact.kind == PARAMETER or (fact.kind == OBJECT and type(fact.root) in COPIED) for fact in found):
             self.report.features |= {IDENTITIES}
@@ -296,6 +296,11 @@ class _Examination(Calls):
         for refusal in excused:
             excuse = excuse_for_helper(self.function, loaded.uses, loaded.at, loaded.helper, refusal.excuse)
             self.report.refusals.append(replace(refusal, excuse=excuse))
+
+
+def _may_be_copied(value: object) -> bool:
+    """Whether there may be several objects of a value; small integers are one for the whole process."""
+    return type(value) in COPIED and not (type(value) is int and -5 <= value <= 256)
 
 
 @lru_cache(maxsize=4096)

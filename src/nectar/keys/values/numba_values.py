@@ -48,5 +48,5 @@ def _why_not(value: Any) -> str:
     return ""
 
 
-_numba: Any = sys.modules["numba.core.registry"]
-EXPANDERS: Final[dict[type, Expander]] = {_numba.CPUDispatcher: expand_dispatcher}
+_numba: Any = sys.modules.get("numba.core.registry")
+EXPANDERS: Final[dict[type, Expander]] = {} if _numba is None else {_numba.CPUDispatcher: expand_dispatcher}
