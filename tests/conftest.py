@@ -1,6 +1,8 @@
 """For all tests: how hard hypothesis tries, that nothing of the caller's environment reaches a test, an empty store."""
 
 import os
+import sys
+from collections.abc import Iterator
 
 import hypothesis
 import pytest
@@ -18,6 +20,17 @@ hypothesis.settings.load_profile(os.environ.get("NECTAR_TEST_PROFILE", "quick"))
 def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in os.environ if name.startswith("NECTAR_")]:
         monkeypatch.delenv(name)
+
+
+@pytest.fixture(autouse=True)
+def _numpy_as_it_was() -> Iterator[None]:
+    """How numpy treats errors and prints is the same for each test: it counts in keys."""
+    numpy = sys.modules.get("numpy")
+    if numpy is None:
+        yield
+        return
+    with numpy.errstate(), numpy.printoptions():
+        yield
 
 
 @pytest.fixture

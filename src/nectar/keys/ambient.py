@@ -100,9 +100,9 @@ def _numpy_is_changed() -> bool:
     if numpy is None or not hasattr(numpy, "geterr"):  # or it is just being imported
         return False
     variables, usual = _context_of_numpy(numpy)
-    if not variables:
-        return _numpy_settings() != contextvars.Context().run(_numpy_settings)
-    return not all(map(operator.is_, [each.get() for each in variables], usual))
+    if variables and all(map(operator.is_, [each.get() for each in variables], usual)):
+        return False
+    return _numpy_settings() != contextvars.Context().run(_numpy_settings)
 
 
 @functools.cache

@@ -128,7 +128,9 @@ class _Reader:
         chain = _names(call) if _is_plain(call) else [""]
         path = self.imported.get(chain[0])
         top = None if path is None else sys.modules.get(path.partition(".")[0])
-        if path is None or top is None or _is_of_application(vars(top).get("__file__")) or top.__name__ in _TELLING:
+        if path is None or top is None or _is_of_application(vars(top).get("__file__")):
+            return False
+        if path.partition(".")[0] in _TELLING:
             return False
         value, module = resolved(".".join([path, *chain[1:]]), sys.modules)
         name = chain[-1]

@@ -18,8 +18,8 @@ from nectar.keys.expansion import Expansion, WalkContext, joined, sized
 from nectar.keys.exposed import Exposed
 from nectar.keys.features import Features
 from nectar.keys.folding import MISSING
-from nectar.keys.library import expand_library_function
-from nectar.keys.origin import origin_of_function
+from nectar.keys.library import expand_library_function, touch_module
+from nectar.keys.origin import module_of_globals, origin_of_function
 from nectar.keys.purity.analysis import examine
 from nectar.keys.purity.report import Report
 from nectar.keys.resolve import Resolution, contents
@@ -43,6 +43,8 @@ def expand_function(function: types.FunctionType, walk: WalkContext, special: Sp
     hashing = special is not None and special.role == "hash"
     _, resolution, skeleton, report = examine(function, walk.observed, walk.examined, hashing=hashing)
     _tell(walk, report, special or function)
+    for namespace in {id(space): space for space, _, _ in resolution.reads}.values():
+        touch_module(module_of_globals(namespace), walk)
     for part in resolution.parts:
         template = part.template
         inner = template.code

@@ -149,6 +149,12 @@ def _is_found(function: types.FunctionType) -> bool:
     return found is function
 
 
+def touch_module(module: types.ModuleType | None, walk: WalkContext) -> None:
+    """Says that something was taken from a module: functions that are not Python's do not say where they belong."""
+    if module is not None and (origin := origin_of_module(module)) is not APPLICATION:
+        _touch(origin, walk)
+
+
 def _touch(origin: Origin, walk: WalkContext) -> None:
     top = origin.module.partition(".")[0].lstrip("_")
     for name in {top, origin.module}:
