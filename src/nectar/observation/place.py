@@ -15,9 +15,11 @@ from nectar.observation.installed import is_installed
 
 # Reading modules, and what is installed (libraries ask for versions; functions of the program that do are refused).
 _IMPORTING: Final = ("importlib._bootstrap", "importlib.metadata")
-# Functions of the standard library below which nothing counts: what they read or write is no part of any result.
+# Functions of libraries below which nothing counts: what they read or write is no part of any result.
 _ASIDE: Final = {
     ("logging", "callHandlers"), ("linecache", "updatecache"), ("linecache", "checkcache"),
+    ("joblib.externals.loky.backend.context", "_count_physical_cores"),
+    ("loky.backend.context", "_count_physical_cores"),
     ("shutil", "_rmtree_safe_fd"), ("shutil", "_rmtree_safe_fd_step"), ("shutil", "_rmtree_unsafe"),
 }  # fmt: skip
 # Where Nectar calls functions of the program: what is called from there, a library maybe, is the doing of the program.
