@@ -401,3 +401,25 @@ def test_functions_of_queries(name, almanac, enabled, tmp_path):
     assert outcomes(reads) != ["reused"]
     assert outcomes(plain) == ["reused"]
     assert outcomes(not_taken) == ["reused"]
+
+
+def test_functions_of_queries_within_functions_are_not_taken_for_followed(almanac, enabled, tmp_path):
+    pl = pytest.importorskip("polars")
+    pl.DataFrame({"a": ["2024", "2025"]}).write_parquet(tmp_path / "a.parquet")
+    program = of_library("clock")
+
+    def inner(frame):
+        read = pl.col("a").map_elements(lambda given: str(program(given)), return_dtype=pl.String)
+        return frame.lazy().select(read, b=read).collect().select("a")
+
+    def outer(given):
+        return str(inner(pl.DataFrame({"a": [given]})))
+
+    query = pl.scan_parquet(tmp_path / "a.parquet").map_batches(inner, schema={"a": pl.String})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for _ in range(3):
+            query.collect()
+            nectar.session.current().settle()
+    assert [part.outcome for part in nectar.last_run().parts] != ["reused"]
+    assert not is_kept(outer)

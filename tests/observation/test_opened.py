@@ -111,6 +111,30 @@ def test_a_descriptor_that_the_program_took_over_is_not_read_while_in_use(file, 
         assert taken.recv(64) == b"x" * 32
 
 
+def test_no_more_than_a_few_stay_open(idle):
+    listeners = [new_listener() for _ in range(9)]
+    for listener in listeners:
+        listener.give_back()
+    assert len(idle) == opened._MOST_IDLE
+    assert sum(listener.is_open() for listener in listeners) == opened._MOST_IDLE
+
+
+def test_a_forked_child_ends_nothing_that_its_parent_listens_to(file):
+    program = (
+        "import os, sys\n"
+        "from nectar.observation.opened import new_listener\n"
+        "listener = new_listener(); listener.add(sys.argv[1])\n"
+        "child = os.fork()\n"
+        "if not child:\n"
+        "    listener.give_back()\n"
+        "    os._exit(0)\n"
+        "os.waitpid(child, 0)\n"
+        "open(sys.argv[1]).close()\n"
+        "assert list(listener.heard()) == [(sys.argv[1], '')]\n"
+    )
+    subprocess.run([sys.executable, "-c", program, file], check=True)
+
+
 def test_a_forked_child_does_not_hear_what_its_parent_should(file):
     program = (
         "import os, sys\n"

@@ -171,7 +171,7 @@ def _warning_filters() -> object:
 
 def _raises(each: tuple[Any, ...]) -> bool:
     """Whether a filter turns warnings into errors, other than those of Nectar itself."""
-    return each[0] == "error" and not each[2].__module__.startswith("nectar.")
+    return each[0] == "error" and not str(getattr(each[2], "__module__", "")).startswith("nectar.")
 
 
 def _url_schemes() -> object:

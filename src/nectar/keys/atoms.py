@@ -17,7 +17,8 @@ from typing import Any, Final
 from nectar.keys.expansion import joined, sized
 
 PACK_FROM: Final = 16  # shorter sequences are cheaper one by one, and read better in traces
-_NUMBERS: Final = frozenset({int, float, bool})
+_NUMBERS: Final = frozenset({int, float, bool, complex})
+_MANY: Final = 100_000
 _DOUBLE = struct.Struct("<d").pack
 _COMPLEX = struct.Struct("<dd").pack
 
@@ -88,7 +89,17 @@ def in_unusual_order(members: Iterable[object]) -> bool:
     process has an order of its own.
     """
     found = tuple(members)
-    if len(found) < 2 or not _NUMBERS.issuperset(map(type, found)):
+    if len(found) < 2 or not all(map(_is_number, found)):
         return False
-    by_size: list[Any] = sorted(found)
+    if len(found) > _MANY:  # the order as it is costs hits, and no time
+        return True
+    try:
+        by_size = sorted(found)  # type: ignore[type-var]
+    except TypeError:  # of complex numbers, and of numbers beside tuples
+        by_size = sorted(found, key=repr)
     return tuple(set(by_size)) != found
+
+
+def _is_number(value: object) -> bool:
+    """Whether a value is a number, or made of nothing but numbers: it has the same hash in every process."""
+    return type(value) in _NUMBERS or (type(value) is tuple and all(map(_is_number, value)))

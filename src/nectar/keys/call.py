@@ -26,6 +26,8 @@ from nectar.model.refusal import Refusal
 _HIDDEN: Final = frozenset({"file", "network", "clock", "random", "database", "process", "environment", "input"})
 # Nobody knows where an argument goes: libraries may show the name of a function or class they are handed.
 _SHOWN: Final = frozenset({"names", "qualnames", "annotations", "signatures"})
+_HOLDING: Final = frozenset({tuple, list, dict})
+_MOST_PARTS: Final = 1000  # of arguments whose identity is looked at
 _ROUNDS: Final = 10  # features are few; each round adds one at least
 
 
@@ -92,13 +94,18 @@ def _against_arguments(kinds: frozenset[type], names: frozenset[str], label: str
 
 
 def _identities(arguments: tuple[object, ...], walk: Walk) -> list[str]:
-    """For each argument the first one that is the same object, and whether the function has that one itself."""
+    """For each argument, and each part of one, the first that is the same object, be it one that the function has."""
     parts = [part for each in walk.examined.values() for part in each.resolution.parts]
-    own = [value for part in parts for value in part.known.values() if type(value) in COPIED]
-    return [
-        f"{next(at for at, each in enumerate(arguments) if each is value)} {any(each is value for each in own)}"
-        for value in arguments
-    ]
+    numbers: dict[int, int] = {}
+    for value in (value for part in parts for value in part.known.values() if type(value) in COPIED):
+        numbers.setdefault(id(value), len(numbers))
+    found: list[str] = []
+    pending: list[Any] = list(arguments)
+    for value in pending:
+        found.append(str(numbers.setdefault(id(value), len(numbers))))
+        if type(value) in _HOLDING and len(pending) < _MOST_PARTS:
+            pending += value.values() if type(value) is dict else value
+    return found
 
 
 def _label(function: object) -> str:

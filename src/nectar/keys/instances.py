@@ -26,7 +26,9 @@ from nectar.model.origin import APPLICATION
 
 _POINTER: Final = 8
 _CACHED_HASH: Final = "_attrs_cached_hash"  # which attrs keeps in instances, another one in every process
-_HASHES_OF_LIBRARIES: Final = frozenset({"_hash", "_hashvalue", "_cached_hash", "_hash_cache"})  # likewise
+_HASHES: Final = frozenset(
+    {_CACHED_HASH, "_hash", "_hashvalue", "_cached_hash", "_hash_cache"}
+)  # all but the first: where libraries do so
 _SET_BY_ENUM: Final = frozenset({"_value_", "_name_", "__objclass__", "_sort_order_", "_inverted_"})
 
 # How to read what a built-in type holds, without asking methods that a subclass may have replaced.
@@ -92,7 +94,7 @@ def _find_layout(cls: type, expander_for: Callable[[type], Expander | None]) -> 
         own = [(name, value) for name, value in vars(base).items() if type(value) is types.MemberDescriptorType]
         if not _is_explained(base, len(own)):
             return Layout(None, None, tuple(slots))
-        slots.extend((f"{base.__name__}.{name}", value) for name, value in sorted(own) if not _is_hash(name, base))
+        slots.extend((f"{base.__name__}.{name}", value) for name, value in sorted(own) if name != _CACHED_HASH)
     return Layout(_HELD[object], None, tuple(slots))
 
 
@@ -132,7 +134,8 @@ def _extend(value: object, cls: type, layout: Layout, held: Expansion, walk: Wal
     """What the built-in base holds, and beside it the class, the attributes and the slots."""
     attributes = {} if held.attributes else _attributes(value)
     names = list(attributes) if "order" in walk.observed else sorted(attributes)
-    slots = [(name, slot.__get__(value, cls)) for name, slot in layout.slots if _is_set(slot, value, cls)]
+    filled = [(name, slot.__get__(value, cls)) for name, slot in layout.slots if _is_set(slot, value, cls)]
+    slots = [(name, part) for name, part in filled if not _is_hash(name.rpartition(".")[2], part, cls)]
     children = [cls, *held.children, *(attributes[name] for name in names), *(content for _, content in slots)]
     held_labels = list(held.labels) + [f"[{at}]" for at in range(len(held.labels), len(held.children))]
     labels = ["class", *held_labels, *(f".{name}" for name in names), *(name for name, _ in slots)]
@@ -179,13 +182,19 @@ def _attributes(value: object) -> dict[str, object]:
         raise UnencodableError(
             f"an object of type {type(value).__qualname__}", "its attributes", "not all names are strings"
         )
-    hashes = [name for name in found if name.startswith("_") and _is_hash(name, type(value))]
+    hashes = [name for name, part in found.items() if _is_hash(name, part, type(value))]
     return {name: part for name, part in found.items() if name not in hashes} if hashes else found
 
 
-def _is_hash(name: str, cls: type) -> bool:
-    """Whether objects keep their hash under this name, which is another one in every process."""
-    return name == _CACHED_HASH or (name in _HASHES_OF_LIBRARIES and origin_of_class(cls) is not APPLICATION)
+def _is_hash(name: str, part: object, cls: type) -> bool:
+    """Whether this is where an object keeps its hash, which is another one in every process."""
+    if name not in _HASHES:
+        return False
+    if name == _CACHED_HASH:
+        return True
+    hashing: Any = cls.__hash__
+    is_own = type(part) is int and type(hashing) is types.FunctionType and name in hashing.__code__.co_names
+    return is_own and origin_of_class(cls) is not APPLICATION
 
 
 def _is_set(slot: Any, value: object, cls: type) -> bool:

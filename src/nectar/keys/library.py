@@ -361,9 +361,7 @@ def _plain(value: Any) -> bytes | None:
     if atom is not None:
         return atom(value)
     if kind is re.Pattern:
-        bar = "|" if type(value.pattern) is str else b"|"
-        choices = sorted(value.pattern.split(bar))  # some join what comes out of a set, in any order
-        return joined("pattern", ATOMS[type(value.pattern)](bar.join(choices)), str(value.flags))
+        return joined("pattern", ATOMS[type(value.pattern)](value.pattern), str(value.flags))
     if kind not in _PLAIN_CONTAINERS or len(value) > _FEW:
         return None
     parts = [part for pair in value.items() for part in pair] if kind is dict else list(value)

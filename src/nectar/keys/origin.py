@@ -214,17 +214,19 @@ def origin_of_function(function: FunctionType) -> Origin:
     return APPLICATION
 
 
+_WRAPPINGS: Final = 8  # decorators on one function
 _COMPILED_WHEN_CALLED: Final = "<class 'networkx.utils.decorators.argmap'> compilation"
 
 
 def made_when_called(function: FunctionType) -> FunctionType | None:
     """The function that NetworkX makes another one of, and compiles that when it is first called; None for others."""
     inner: Any = function
-    while "__argmap__" in (space := getattr(inner, "__dict__", {})) or type(inner) is not FunctionType:
+    for _ in range(_WRAPPINGS):
+        space = getattr(inner, "__dict__", {})
+        if type(inner) is FunctionType and "__argmap__" not in space:
+            return inner if inner is not function else None
         inner = space.get("__wrapped__")
-        if inner is None:
-            return None
-    return inner if inner is not function else None
+    return None
 
 
 def _origin_of_copy(function: FunctionType) -> Origin:

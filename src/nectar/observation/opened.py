@@ -3,7 +3,7 @@
 In: paths. Out: which of them, or of the files in them, were opened or changed since. Law: closing what the system
 tells through waits for all its processors, which takes milliseconds; so it stays open, one for each computation that
 is under way at the same time, and is used again. The program may close it, and open something else of the same number;
-nothing is ever read from that.
+nothing is read from that, unless it is of the same kind.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ from typing import Any, Final
 _OPENED, _MODIFIED, _TOO_MANY = 0x20, 0x2, 0x4000  # IN_OPEN, IN_MODIFY, IN_Q_OVERFLOW
 _EVENT: Final = struct.Struct("iIII")
 _AT_A_TIME: Final = 1 << 16  # bytes
+_MOST_IDLE: Final = 4  # a user has some hundred of them, for all processes
 
 
 class Listener:
     """Tells of files from the moment they are added to it. Nobody else uses it until it is given back."""
 
-    __slots__ = ("_by_number", "_descriptor", "_libc")
+    __slots__ = ("_by_number", "_descriptor", "_libc", "_process")
 
     def __init__(self, libc: Any, descriptor: int) -> None:
-        self._libc, self._descriptor = libc, descriptor
+        self._libc, self._descriptor, self._process = libc, descriptor, os.getpid()
         self._by_number: dict[int, str] = {}
 
     def add(self, path: str) -> bool:
@@ -52,6 +53,11 @@ class Listener:
 
     def give_back(self) -> None:
         """It tells of nothing any more, and is there for others."""
+        if not self.is_open():
+            return
+        if len(_idle) >= _MOST_IDLE:
+            os.close(self._descriptor)
+            return
         for number in self._by_number:
             self._libc.inotify_rm_watch(self._descriptor, number)
         self._by_number = {}
@@ -61,11 +67,12 @@ class Listener:
             _idle.append(self)
 
     def is_open(self) -> bool:
-        """Whether nobody has closed it."""
+        """Whether nobody has closed it, and this is not a forked process, which shares it with the one that made it."""
         try:
-            return os.readlink(f"/proc/self/fd/{self._descriptor}") == "anon_inode:inotify"
+            kind = os.readlink(f"/proc/self/fd/{self._descriptor}")
         except OSError:
             return False
+        return kind == "anon_inode:inotify" and self._process == os.getpid()
 
     def _events(self) -> Iterator[tuple[int, int, str]]:
         """What the system tells: the number of what was added, what happened, and to which file in a folder.

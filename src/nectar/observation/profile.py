@@ -77,6 +77,7 @@ class Profile:
         self._profiler = Profiler()
         self._thread = 0
         self._found: dict[str, None] = {}
+        self.complete = True  # nothing ran that may call Python code in other threads
 
     def begin(self) -> bool:
         """Notes calls from now on; False if somebody else does so already."""
@@ -98,10 +99,13 @@ class Profile:
         self._profiler.disable()
         running = _running[self._thread]
         running.remove(self)
-        self._found.update(dict.fromkeys(self._read(self._profiler.getstats())))
+        entries = self._profiler.getstats()
+        self._found.update(dict.fromkeys(self._read(entries)))
+        self.complete = self.complete and not any(map(_runs_a_query, entries))
         self._profiler.clear()
         if running:
             running[-1]._found.update(self._found)
+            running[-1].complete = running[-1].complete and self.complete
             running[-1]._profiler.enable()
         else:
             del _running[self._thread]
@@ -206,7 +210,12 @@ def call(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> 
     finally:
         profile.end()
         for each in followers:
-            each.note(profile.found)
+            each.note(profile.found if profile.complete else None)
+
+
+def _runs_a_query(entry: Any) -> bool:
+    """Whether a query of Polars was run, whose functions are called in threads of Polars that nobody follows here."""
+    return isinstance(entry.code, str) and "PyLazyFrame" in entry.code and "collect" in entry.code
 
 
 def _is_aside(code: CodeType, callers: dict[object, list[object]]) -> bool:

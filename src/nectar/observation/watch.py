@@ -120,10 +120,9 @@ class Watch(hook.Watched):
             return []
         certain = not self.cooperative and not self._vouched and len(sys.modules) == self._modules  # imports read too
         if isinstance(self._profile, Elsewhere):
-            certain, lost = certain and self.alone, not self._profile.complete or bool(self.threads)
-        else:
-            lost = bool(self.threads)  # calls of other threads are not noted
-        unseen = [Observation(_UNSEEN, certain=False)] if lost else []
+            certain = certain and self.alone
+        followed = self._profile.complete and not self.threads  # calls of other threads are not noted
+        unseen = [] if followed else [Observation(_UNSEEN, certain=False)]
         return [Observation(text, certain) for text in self._profile.found] + unseen
 
     def observations(self) -> list[Observation]:

@@ -107,6 +107,9 @@ def test_warnings_that_are_errors_are_raised(enabled):
         warnings.simplefilter("error")
         with pytest.raises(RuntimeWarning):
             logarithm(3)
+        warnings.simplefilter("error", (DeprecationWarning, RuntimeWarning))
+        with pytest.raises(RuntimeWarning):
+            logarithm(3)
 
 
 # arguments
@@ -117,14 +120,18 @@ def listed(numbers):
     return list(numbers)
 
 
+MADE_OF_NUMBERS = ([0, 8, 16], [0.0, 8.0, 16.0], [(n, 0) for n in range(40)], [0j, 8 + 0j, 16 + 0j])
+
+
+@pytest.mark.parametrize("members", MADE_OF_NUMBERS, ids=lambda members: type(members[0]).__name__)
 @pytest.mark.parametrize("kind", [set, frozenset])
-def test_the_order_of_numbers_in_a_set_counts(enabled, kind):
-    one, other = kind([0, 8, 16]), kind([16, 8, 0])
+def test_the_order_of_numbers_in_a_set_counts(enabled, kind, members):
+    one, other = kind(members), kind(members[::-1])
     assert one == other
     assert list(one) != list(other)
     assert twice(listed, one) == (list(one), list(one), True)
     assert listed(other) == list(other)
-    assert listed(kind([0, 8, 16])) == list(one)
+    assert listed(kind(members)) == list(one)
     assert outcome() == "reused"
 
 
@@ -174,6 +181,44 @@ def test_equal_texts_may_be_two_objects(enabled):
     assert twice(is_text, copy) == (False, False, True)
     assert twice(are_one, TEXT, TEXT) == (True, True, True)
     assert twice(are_one, TEXT, copy) == (False, False, True)
+
+
+OTHER_TEXT = "".join(list(TEXT))
+
+
+@nectar.memo
+def which(given):
+    return "first" if given is TEXT else "second" if given is OTHER_TEXT else "none"
+
+
+@nectar.memo
+def of_a_pair(pair):
+    return pair[0] is pair[1]
+
+
+def _are_one(first, second):
+    return first is second
+
+
+@nectar.memo
+def handed_on(pair):
+    return _are_one(pair[0], pair[1])
+
+
+@nectar.memo
+def of_all(*given):
+    first, second = given
+    return first is second
+
+
+def test_equal_texts_may_be_two_objects_wherever_they_lie(enabled):
+    for given, expected in ((TEXT, "first"), (OTHER_TEXT, "second"), ("".join(list(TEXT)), "none")):
+        assert twice(which, given)[:2] == (expected, expected)
+    for memo in (of_a_pair, handed_on):
+        assert twice(memo, (TEXT, TEXT))[:2] == (True, True)
+        assert twice(memo, (TEXT, OTHER_TEXT))[:2] == (False, False)
+    assert twice(of_all, TEXT, TEXT)[:2] == (True, True)
+    assert twice(of_all, TEXT, OTHER_TEXT)[:2] == (False, False)
 
 
 class Day(datetime.date):

@@ -38,7 +38,7 @@ def refusal_of_calls(frame: pl.LazyFrame) -> str:
     try:
         Functions().serialised(frame.clone()._ldf.serialize_binary, target)
     except Exception:  # too much, or nothing that can be written down
-        return REFUSED_PLANS["PipeWithSchema"]
+        return "it may call Python code when it is resolved, and is too large to look for that"
     plan = target.getvalue()
     if _ASKED in plan:
         return "it reads a Delta or Iceberg table, whose files only Python code can tell"

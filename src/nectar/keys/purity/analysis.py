@@ -21,7 +21,7 @@ from nectar.keys.origin import origin_of_function
 from nectar.keys.purity import observers, tables
 from nectar.keys.purity.calls import TEXTS, Calls
 from nectar.keys.purity.clocks import only_in_messages
-from nectar.keys.purity.facts import CONSTANT, OBJECT, PARAMETER, Fact, Facts
+from nectar.keys.purity.facts import CONSTANT, OBJECT, Fact, Facts
 from nectar.keys.purity.implicit import RUNS, Handed
 from nectar.keys.purity.reading import excuse_for_helper, excuse_for_reader, reads_memory
 from nectar.keys.purity.report import Examined, Known, Report, place_of
@@ -204,7 +204,7 @@ class _Examination(Calls):
         found = [self.facts.of(operand) for operand in operation.operands]
         if any(fact.kind == CONSTANT and _may_be_copied(fact.root) for fact in found):
             self.refuse("introspection", "asks with `is` for a text, number or tuple, of which there may be copies")
-        elif all(fact.kind == PARAMETER or (fact.kind == OBJECT and type(fact.root) in COPIED) for fact in found):
+        elif not any(fact.kind in (OBJECT, CONSTANT) and not _may_be_copied(fact.root) for fact in found):
             self.report.features |= {IDENTITIES}
 
     def _store_global(self, operation: Operation) -> None:

@@ -2,20 +2,21 @@
 
 In: a dispatcher. Out: the function that it was made from, and its options. numba takes the values of globals when it
 compiles, which is when a function is first called with arguments of some types, and never looks at them again: what is
-compiled may not be what the function is by now. So a function counts only if it was looked at before it was compiled,
-and is still the same.
+compiled may not be what the function is by now. So a function that reads such values counts only while it is not
+compiled yet.
 """
 
 from __future__ import annotations
 
 import sys
-import weakref
+import types
 from typing import Any, Final
 
 from nectar.keys.expansion import Expander, Expansion, WalkContext, joined
+from nectar.keys.folding import MISSING
 from nectar.model.refusal import Refusal
 
-_compiled_from: Final[weakref.WeakKeyDictionary[Any, bytes]] = weakref.WeakKeyDictionary()
+_CODE: Final = (type, types.ModuleType)
 _looking: Final[set[int]] = set()  # at functions that call themselves
 
 
@@ -36,14 +37,16 @@ def _why_not(value: Any) -> str:
 
     if type(value._cache).__name__ != "NullCache":
         return "numba keeps the compiled function on disk, with values that globals had once"
+    if not value.overloads:
+        return ""
     _looking.add(id(value))
     try:
-        digest = outcome_of(value.py_func).digest
+        examined = outcome_of(value.py_func).walk.examined.values()
     finally:
         _looking.discard(id(value))
-    if not value.overloads:
-        _compiled_from[value] = digest
-    elif _compiled_from.get(value) != digest:
+    read = [held for each in examined for _, _, held in each.resolution.reads]
+    captures = any(each.resolution.cells for each in examined)
+    if captures or not all(each is MISSING or isinstance(each, _CODE) or callable(each) for each in read):
         return "numba has compiled the function before, maybe with other values of globals"
     return ""
 
