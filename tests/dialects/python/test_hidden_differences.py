@@ -379,3 +379,30 @@ def test_what_modules_do_while_they_are_imported_is_not_remembered_against_a_fun
         nectar.session.current().settle()
     assert outcome() == "reused"
     del sys.modules["nt_draws"]
+
+
+# what libraries keep
+
+
+def test_the_order_of_choices_in_a_pattern_of_a_library_counts(enabled, monkeypatch):
+    import configparser
+    import re
+
+    @nectar.memo
+    def sections(text):
+        parser = configparser.RawConfigParser()
+        parser.read_string(text)
+        return parser.sections()
+
+    for choices, expected in (("ab|abc", ["ab"]), ("abc|ab", ["abc"])):
+        monkeypatch.setattr(configparser.RawConfigParser, "SECTCRE", re.compile(rf"\[(?P<header>{choices})"))
+        assert twice(sections, "[abc]\n")[:2] == (expected, expected)
+
+
+def test_only_the_hash_that_an_object_of_a_library_keeps_of_itself_is_left_out():
+    from nectar.keys.instances import _is_hash
+
+    hashing = type("Hashing", (), {"__hash__": lambda self: self._hash, "__module__": "toolz"})
+    assert not _is_hash("_hash", "sha256=aa", hashing)  # a text is data
+    assert not _is_hash("_hash", 3, type("Plain", (), {}))  # an integer that no __hash__ reads
+    assert not _is_hash("_hash", 3, type("Own", (), {"__hash__": lambda self: self._hash}))  # of the application
