@@ -551,6 +551,39 @@ def test_settings_that_a_module_changes_at_the_end_of_its_import_are_not_told(tm
         assert not seen(computing)
 
 
+def test_settings_of_a_library_that_is_being_imported_are_not_compared(tmp_path, monkeypatch):
+    """Its module of settings is there, and is filled yet."""
+    package = tmp_path / "xarray"  # one of those whose settings are compared
+    (package / "core").mkdir(parents=True)
+    (package / "core" / "__init__.py").write_text("")
+    (package / "core" / "options.py").write_text("OPTIONS = {}\n")
+    (package / "__init__.py").write_text(
+        "import builtins\nfrom xarray.core.options import OPTIONS\nbuiltins.begun.set()\nbuiltins.go.wait(20)\n"
+        "OPTIONS['width'] = 80\n"
+    )
+    for name in [name for name in sys.modules if name.partition(".")[0] == "xarray"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    begun, go = threading.Event(), threading.Event()
+    monkeypatch.setattr("builtins.begun", begun, raising=False)
+    monkeypatch.setattr("builtins.go", go, raising=False)
+    thread = threading.Thread(target=lambda: __import__("xarray"))
+    thread.start()
+    try:
+        assert begun.wait(20)
+
+        def computing():
+            go.set()
+            thread.join()
+
+        assert not seen(computing)
+        (found,) = seen(lambda: sys.modules["xarray.core.options"].OPTIONS.update(width=90))
+        assert "options of xarray" in found.text
+    finally:
+        for name in ("xarray", "xarray.core", "xarray.core.options"):
+            sys.modules.pop(name, None)
+
+
 def test_what_is_done_for_an_object_that_was_let_go_is_not_certain(tmp_path):
     class Owner:
         pass

@@ -36,14 +36,22 @@ class Kept(NamedTuple):
 
 
 def state_now() -> State:
-    """What the process keeps at this moment, of modules that are loaded."""
+    """What the process keeps at this moment, of modules that are loaded; one that is being imported is not yet."""
     modules = sys.modules
-    return [(kept, _taken(kept, modules[kept.module])) for kept in _KEPT if kept.module in modules]
+    there = [kept for kept in _KEPT if kept.module in modules]
+    if is_importing():
+        there = [kept for kept in there if not _is_half_imported(kept.module.partition(".")[0])]
+    return [(kept, _taken(kept, modules[kept.module])) for kept in there]
 
 
 def is_importing() -> bool:
     """Whether some thread is in the middle of an import: its module is there already, and changes settings yet."""
     return bool(_bootstrap._module_locks)  # type: ignore[attr-defined]
+
+
+def _is_half_imported(package: str) -> bool:
+    space = getattr(sys.modules.get(package), "__dict__", None)
+    return type(space) is dict and _is_being_imported(space)
 
 
 def differences(before: State, imported: bool) -> Iterator[str]:

@@ -185,7 +185,8 @@ def _batches_of(table: Any, arrow: Any) -> tuple[Any, Iterator[Any], int | None]
         elif not isinstance(table, (arrow.Table, arrow.RecordBatchReader)):
             if not hasattr(table, "__arrow_c_stream__"):
                 raise UserError(f"{_kind(table)} is no table: keep it as an object")
-            table = arrow.table(table) if _as_polars(table) is not None else arrow.RecordBatchReader.from_stream(table)
+            stream = arrow.RecordBatchReader.from_stream(table)
+            table = stream.read_all() if _as_polars(table) is not None else stream  # arrow.table() would import pandas
     except (arrow.ArrowException, ValueError, TypeError) as error:
         if isinstance(error, UserError):
             raise
