@@ -21,19 +21,21 @@ from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from nectar.arrival import no_longer, when_imported
-from nectar.catalog.embedded import open_catalog
-from nectar.catalog.flights import Flights, Reservations
 from nectar.catalog.keeper import Keeper
-from nectar.catalog.service import Catalog
 from nectar.clock import Clock, SystemClock
 from nectar.errors import EnvironmentFailure, NectarError
+from nectar.overhead.steering import Steering
 from nectar.report.run import RunReport
 from nectar.report.totals import RunTotals, process_totals
 from nectar.settings import Settings, load_settings
-from nectar.store.inputs.identify import Inputs
+
+if TYPE_CHECKING:  # loaded when a query is looked at, which may never be
+    from nectar.catalog.flights import Flights, Reservations
+    from nectar.catalog.service import Catalog
+    from nectar.store.inputs.identify import Inputs
 
 _log: Final = logging.getLogger("nectar")
 _run: ContextVar[RunReport | None] = ContextVar("nectar_run", default=None)
@@ -47,14 +49,15 @@ class Session:
         self._without_settings = settings is None
         self.clock = SystemClock() if clock is None else clock
         self.totals = RunTotals(process_totals)
+        self.steering = _steering(self.settings)
         self._lock = threading.RLock()
         self._closed = False
         self._begin()
         _sessions.add(self)
 
     def _begin(self) -> None:
-        self.keeper = Keeper()
-        self.flights = Flights()
+        self.keeper = Keeper(ledger=self.steering.ledger)
+        self._flights: Flights | None = None
         self.pending: dict[bytes, Any] = {}  # results of queries that are computed, and not yet written, by key
         self._catalog: Catalog | None = None
         self._reservations: Reservations | None = None
@@ -72,6 +75,8 @@ class Session:
     def _opened(self) -> Catalog | None:
         """The catalog, opened unless another thread was faster, or has failed."""
         if self._catalog is None and not self._failed:
+            from nectar.catalog.embedded import open_catalog
+
             try:
                 self._catalog = open_catalog(self.settings, clock=self.clock, background=True)
             except NectarError as failure:
@@ -80,10 +85,23 @@ class Session:
         return self._catalog
 
     @property
+    def flights(self) -> Flights:
+        """Who computes what, among the threads of this process."""
+        if self._flights is None:
+            from nectar.catalog.flights import Flights
+
+            with self._lock:
+                if self._flights is None:
+                    self._flights = Flights()
+        return self._flights
+
+    @property
     def reservations(self) -> Reservations:
         """Who computes what, among processes."""
         assert self.catalog is not None
         if self._reservations is None:
+            from nectar.catalog.flights import Reservations
+
             self._reservations = Reservations(self.catalog)
         return self._reservations
 
@@ -91,6 +109,8 @@ class Session:
     def inputs(self) -> Inputs:
         """The identities of files."""
         if self._inputs is None:
+            from nectar.store.inputs.identify import Inputs
+
             assert self.catalog is not None
             self._inputs = Inputs(
                 self.catalog, self.clock, identity=self.settings.identity, shared=self.settings.shared,
@@ -112,6 +132,8 @@ class Session:
         if not self._closed:
             yield self.catalog
             return
+        from nectar.catalog.embedded import open_catalog
+
         catalog = open_catalog(replace(self.settings, read_only=True), clock=self.clock)
         try:
             yield catalog
@@ -123,6 +145,8 @@ class Session:
         _sessions.discard(self)
         self._closed = True
         self.keeper.close(self.settings.linger)
+        if not self.settings.read_only and not self._without_settings:
+            self.steering.sites.remember()
         if self._reservations is not None:
             self._reservations.close()
         if self._catalog is not None:
@@ -131,10 +155,22 @@ class Session:
 
     def after_fork(self) -> None:
         """In a child process: threads, locks and open files of the parent are none of ours."""
-        _inherited.append((self.keeper, self.flights, self._catalog, self._reservations))  # closing would harm them
+        _inherited.append((self.keeper, self._flights, self._catalog, self._reservations))  # closing would harm them
         self._lock = threading.RLock()
+        self.steering = _steering(self.settings)
         self._begin()
 
+
+def _steering(settings: Settings) -> Steering:
+    """What this process knows of its program and of its own cost; sessions with the same settings share it."""
+    memory = None if settings.home == Path(os.devnull) else settings.home / "programs"
+    chosen = (settings.overhead, settings.overhead_floor, memory)
+    if chosen not in _steerings:
+        _steerings[chosen] = Steering(*chosen)
+    return _steerings[chosen]
+
+
+_steerings: Final[dict[tuple[float, float, Path | None], Steering]] = {}
 
 # which session is in force
 
@@ -148,7 +184,7 @@ _blocks: Final[list[Session]] = []  # of all threads, for threads that a block h
 _last: RunReport = RunReport()
 # Modules of dialects that hook into an engine with install() and uninstall(), by the library they need.
 _DIALECTS: Final[dict[str, str]] = {
-    "polars": "nectar.dialects.polars.api",
+    "polars": "nectar.dialects.polars.installing",
     "pyspark.sql.connect.client.core": "nectar.dialects.spark.api",
 }
 # Modules that give programs an engine which name none; with caching or without it.
@@ -297,14 +333,16 @@ def _remember(report: RunReport) -> None:
 def _end() -> None:
     """Everything is written; what the program does after this, in handlers and threads of its own, runs without us."""
     global _chosen, _disabled
+    sessions = list(_sessions)  # held before they are let go
     _chosen, _disabled = None, True
-    for session in list(_sessions):
+    for session in sessions:
         session.close()
 
 
 def _after_fork() -> None:
     global _lock
     _lock = threading.RLock()
+    _steerings.clear()
     for session in list(_sessions):
         session.after_fork()
     util: Any = sys.modules.get("multiprocessing.util")

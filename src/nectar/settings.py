@@ -8,9 +8,9 @@ that says which ones there are.
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
+from math import inf
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -31,7 +31,8 @@ class Settings:
     refresh: everything is computed anew, and kept. identity: files are known by where they lie and when they were
     changed ("origin"), or by their bytes ("content"). shared: folders that are the same on every machine. linger:
     seconds the end of a process waits for results that are still being written. exact_floats: sums of floats are never
-    merged from parts, because their last bits would depend on how a stream was cut.
+    merged from parts, because their last bits would depend on how a stream was cut. overhead: the share of a program's
+    time that Nectar may take for itself, beyond overhead_floor, which is seconds for each process.
     """
 
     home: Path
@@ -52,6 +53,17 @@ class Settings:
     shared: tuple[str, ...] = ()
     linger: float = 30.0
     exact_floats: bool = False
+    overhead: float = 0.02
+    overhead_floor: float = 0.05
+
+
+def _share(text: str | float | None) -> float:
+    if text is None or text == "unlimited":  # None: how JSON has it
+        return inf
+    share = float(text.removesuffix("%")) / 100 if isinstance(text, str) and text.endswith("%") else float(text)
+    if not share >= 0.0:
+        raise SettingError(f"{text!r} is no share of a time: write 2%, or unlimited")
+    return share
 
 
 def _flag(text: str | bool) -> bool:
@@ -92,6 +104,8 @@ _PARSERS: Final[dict[str, Callable[[Any], Any]]] = {
     "shared": lambda paths: tuple(paths.split(os.pathsep) if isinstance(paths, str) else map(str, paths)),
     "linger": parse_duration,
     "exact_floats": _flag,
+    "overhead": _share,
+    "overhead_floor": parse_duration,
 }
 _FILES: Final = ("nectar.toml", "pyproject.toml")
 
@@ -155,6 +169,8 @@ def _from_files(folder: Path | None) -> dict[str, Any]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
+        import tomllib  # most people have no such file
+
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         if path.name == "pyproject.toml":

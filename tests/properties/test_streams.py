@@ -24,7 +24,7 @@ from tests.properties.polars_programs import Tape
 
 import nectar
 from nectar import session as sessions
-from nectar.dialects.polars import engine
+from nectar.dialects.polars import computing
 from nectar.dialects.polars import growth as growth_module
 from nectar.dialects.polars.plan import Plan
 
@@ -174,8 +174,8 @@ def read(world: World, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[str
     def since() -> list[str]:
         return [path for path in (found.pop(0) for _ in range(len(found))) if path != str(world.static)]
 
-    before = engine.computed
-    monkeypatch.setattr("nectar.dialects.polars.engine.computed", computed)
+    before = computing.computed
+    monkeypatch.setattr("nectar.dialects.polars.computing.computed", computed)
     return since
 
 

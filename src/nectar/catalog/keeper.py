@@ -15,18 +15,19 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import Final
 
+from nectar.overhead.ledger import Ledger
 from nectar.threads import started
 
 _log: Final = logging.getLogger("nectar.catalog")
-MOST_BYTES: Final = 256 << 20  # of results that wait to be written
+MOST_BYTES: Final = 96 << 20  # of results that wait to be written
 PAUSE: Final = 0.02  # seconds that the program has for itself after it brought something
 
 
 class Keeper:
     """A queue with one thread, started when there is something to do."""
 
-    def __init__(self, most_bytes: int = MOST_BYTES, pause: float = PAUSE) -> None:
-        self._most, self._pause = most_bytes, pause
+    def __init__(self, most_bytes: int = MOST_BYTES, pause: float = PAUSE, ledger: Ledger | None = None) -> None:
+        self._most, self._pause, self._ledger = most_bytes, pause, ledger or Ledger()
         self._changed = threading.Condition()
         self._waiting: deque[tuple[Callable[[], object], int, float]] = deque()  # work, its bytes, when it is due
         self._hurried = 0  # how many wait for it
@@ -41,7 +42,7 @@ class Keeper:
             if not self._closed and (self._held == 0 or self._held + size <= self._most) and self._has_thread():
                 self._put_off(work, size)
                 return
-        _do(work)
+        _do(work)  # whoever brought it accounts for the time
 
     def _has_thread(self) -> bool:
         self._thread = self._thread or started(self._run, "nectar-keeper")
@@ -106,7 +107,9 @@ class Keeper:
                     continue
                 work, size, _ = self._waiting.popleft()
                 self._busy = True
+            begun = monotonic()
             _do(work)
+            self._ledger.spend("in the background", monotonic() - begun)
             del work  # it may hold a large result
             with self._changed:
                 self._held -= size

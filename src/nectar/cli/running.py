@@ -24,8 +24,8 @@ import click
 
 import nectar
 from nectar.cli.failure import Failure, reported
-from nectar.report.explanation import watchers
 from nectar.report.totals import process_totals
+from nectar.report.watchers import watchers
 from nectar.session import current, enable
 
 _INTERRUPTED: Final = 130  # what shells give for a process that was interrupted

@@ -6,7 +6,7 @@ Dialects make explanations. Whoever wants to see every query that runs is a watc
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -73,9 +73,6 @@ class QueryExplanation:
 def uncacheable(reason: str) -> QueryExplanation:
     """Of a query that runs as it is."""
     return QueryExplanation((PlannedPart(0, "query", "", "not cached", reason),), reason)
-
-
-watchers: Final[list[Callable[[QueryExplanation], None]]] = []  # who want to see every query that runs
 
 
 def visible(program: Program, known: Container[int]) -> Iterator[tuple[int, int, bool]]:

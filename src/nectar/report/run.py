@@ -6,7 +6,6 @@ miss is found when somebody asks for it: looking for it may take longer than the
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
@@ -71,6 +70,13 @@ class RunReport:
 
     def __init__(self) -> None:
         self.parts: list[Part] = []
+        self.alone = 0  # quick queries that were left alone
+        self.alone_seconds = 0.0
+
+    def leave_alone(self, seconds: float, queries: int = 1) -> None:
+        """Takes up queries that Nectar did not look at."""
+        self.alone += queries
+        self.alone_seconds += seconds
 
     def add(self, part: Part) -> Part:
         """Takes up a part; it may be filled in later."""
@@ -112,6 +118,9 @@ class RunReport:
             yield f"... and {len(self.parts) - _DETAILED:,} more"
 
     def __str__(self) -> str:
+        if not self.parts and self.alone:
+            number = "a query was" if self.alone == 1 else f"{self.alone:,} queries were"
+            return f"nectar: {number} left alone, quicker than looking for {'it' if self.alone == 1 else 'them'}"
         if not self.parts:
             return "nectar: nothing has run yet"
         kept = [part.size for part in self.parts if part.keeping in ("kept", "being kept")]
@@ -121,6 +130,8 @@ class RunReport:
         return f"<RunReport: {self}>"
 
     def _repr_html_(self) -> str:
+        import html
+
         rows = "".join(
             f"<tr><td>{html.escape(part.name)}</td><td>{part.outcome}</td><td>{show_duration(part.seconds)}</td>"
             f"<td>{show_duration(part.saved) if part.outcome == 'reused' else ''}</td>"

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from nectar.report.run import Part, summary
 
 
 class RunTotals:
     """What all runs so far came to: parts, those that were reused, seconds that saved, and what was kept.
 
-    unseen: what ran without Nectar, and how it could run with it. above: totals that everything is counted into as
-    well.
+    alone: quick queries that were left alone. failed: those that raised an error or were interrupted. unkept: those
+    whose result went elsewhere, by where. unseen: what ran without Nectar, and how it could run with it. above: totals
+    that everything is counted into as well.
     """
 
     def __init__(self, above: RunTotals | None = None) -> None:
         self.parts = self.reused = self.kept = self.kept_bytes = 0
-        self.saved = 0.0
+        self.alone = self.failed = 0
+        self.saved = self.alone_seconds = 0.0
+        self.unkept: dict[str, int] = {}
         self.unseen = ""
         self._above = above
 
@@ -34,10 +39,45 @@ class RunTotals:
         if self._above is not None:
             self._above.count_kept(size)
 
+    def leave_alone(self, seconds: float, queries: int = 1) -> None:
+        """Takes up queries that Nectar did not look at."""
+        self.alone += queries
+        self.alone_seconds += seconds
+        if self._above is not None:
+            self._above.leave_alone(seconds, queries)
+
+    def count_failed(self) -> None:
+        """Takes up a query that raised an error, or was interrupted."""
+        self.failed += 1
+        if self._above is not None:
+            self._above.count_failed()
+
+    def count_unkept(self, why: str) -> None:
+        """Takes up a query whose result is never kept."""
+        self.unkept[why] = self.unkept.get(why, 0) + 1
+        if self._above is not None:
+            self._above.count_unkept(why)
+
     def __str__(self) -> str:
-        if not self.parts:
-            return f"nectar: nothing to reuse: {self.unseen or 'no query and no memoised function ran'}"
-        return summary(self.parts, self.reused, self.saved, self.kept, self.kept_bytes)
+        beside = [*self._beside()]
+        if self.parts:
+            return "; ".join([summary(self.parts, self.reused, self.saved, self.kept, self.kept_bytes), *beside])
+        return f"nectar: nothing to reuse: {'; '.join(beside) or 'no query and no memoised function ran'}"
+
+    def _beside(self) -> Iterator[str]:
+        """What else ran, and why nothing of it was reused or kept."""
+        if self.alone:
+            yield f"{_queries(self.alone)} left alone, quicker than looking for {'it' if self.alone == 1 else 'them'}"
+        for why, number in self.unkept.items():
+            yield f"{_queries(number)} not kept: {why}"
+        if self.failed:
+            yield f"{_queries(self.failed)} failed"
+        if self.unseen:
+            yield self.unseen
+
+
+def _queries(number: int) -> str:
+    return f"{number:,} quer{'y' if number == 1 else 'ies'}"
 
 
 # Of all sessions of this process.

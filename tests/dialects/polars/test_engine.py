@@ -9,7 +9,7 @@ from polars.testing import assert_frame_equal
 
 import nectar
 from nectar import session
-from nectar.dialects.polars import engine as engine_module
+from nectar.dialects.polars import collecting
 
 ENGINES = ["auto", "in-memory", "streaming"]
 
@@ -164,7 +164,7 @@ def test_whatever_fails_in_nectar_the_query_runs(expected, enabled, lf, monkeypa
     def fail(*_):
         raise RuntimeError("out of order")
 
-    monkeypatch.setattr(engine_module, "prepared", fail)
+    monkeypatch.setattr(collecting, "prepared", fail)
     assert_frame_equal(lf.collect(), expected)
     assert "out of order" in nectar.last_run().why
 
@@ -173,7 +173,7 @@ def test_whatever_fails_while_keeping_the_query_has_its_result(expected, enabled
     def fail(*_):
         raise RuntimeError("out of order")
 
-    monkeypatch.setattr(engine_module, "keep", fail)
+    monkeypatch.setattr(collecting, "keep", fail)
     assert_frame_equal(lf.collect(), expected)
 
 

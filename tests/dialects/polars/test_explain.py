@@ -10,7 +10,7 @@ import nectar
 from nectar import session
 from nectar.dialects.polars import history
 from nectar.errors import UserError
-from nectar.report.explanation import watchers
+from nectar.report.watchers import watchers
 
 LIMIT = 60
 

@@ -9,7 +9,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import nectar
-from nectar import PolarsEngine
+from nectar.dialects.polars.collecting import Look
 from nectar.dialects.polars.keying import keyed
 from nectar.dialects.polars.plan import Plan
 from nectar.dialects.polars.resolution import sources_of
@@ -195,7 +195,7 @@ def test_a_file_that_comes_while_a_query_runs_is_not_read_and_does_not_matter(
     folder, enabled, monkeypatch, kind, engine
 ):
     folder(kind)
-    run = PolarsEngine._run
+    run = Look._run
 
     def run_late(self, *arguments):
         folder(kind)
@@ -204,7 +204,7 @@ def test_a_file_that_comes_while_a_query_runs_is_not_read_and_does_not_matter(
         return found
 
     with monkeypatch.context() as patched:
-        patched.setattr(PolarsEngine, "_run", run_late)
+        patched.setattr(Look, "_run", run_late)
         assert folder.scan(kind).collect(engine=engine)["a"].to_list() == [0, 0, 0]
     assert enabled.settle(30)
     assert nectar.last_run().parts[0].kept
@@ -226,7 +226,7 @@ def test_a_file_that_comes_while_a_part_is_computed_by_itself_matters(folder, en
     for least in (0, 1):
         query(least).collect()
         assert enabled.settle(30)
-    run = PolarsEngine._run
+    run = Look._run
 
     def run_late(self, *arguments):
         folder("parquet")
@@ -234,7 +234,7 @@ def test_a_file_that_comes_while_a_part_is_computed_by_itself_matters(folder, en
 
     kept.clear()
     with monkeypatch.context() as patched:
-        patched.setattr(PolarsEngine, "_run", run_late)
+        patched.setattr(Look, "_run", run_late)
         query(2).collect()
     assert enabled.settle(30)
     assert {about.split()[0] for about in kept} <= {"ranges", "state"}, "groups and result are not those of one file"

@@ -7,7 +7,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import nectar
-from nectar.dialects.polars import engine as engine_module
+from nectar.dialects.polars import collecting
 from nectar.dialects.polars.stored import StoredFrame
 from nectar.rewrite.consistency import answerable
 
@@ -128,7 +128,7 @@ def test_a_query_that_cannot_be_read_is_no_obstacle(enabled, many, monkeypatch):
 def test_nothing_is_shared_by_what_is_refused(enabled, many):
     """Refused parts have keys that mean nothing."""
     first, second = many.select(pl.col("x").sample(5)), many.select(pl.col("key").shuffle())
-    programs = [engine_module.prepared(enabled, each).keyed.program for each in (first, second)]
+    programs = [collecting.prepared(enabled, each).keyed.program for each in (first, second)]
     assert programs[0].nodes[-1].refusal
     assert answerable(programs) == [True, True]
 

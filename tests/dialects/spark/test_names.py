@@ -19,7 +19,7 @@ from tests.dialects.spark.test_reuse import SOURCE
 import nectar
 from nectar.dialects.spark import saving
 from nectar.errors import DeletedError, NotSavedError, UnknownNameError
-from nectar.report.explanation import watchers
+from nectar.report.watchers import watchers
 
 pytestmark = engines.only_sail
 OFFSET = 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import polars as pl
 
 from nectar.datasets.dataset import Dataset, meant
-from nectar.dialects.polars import engine, writers
 from nectar.dialects.polars.derived import ResultReader, scan_of, schema_in
 from nectar.dialects.polars.engine import PolarsEngine
 from nectar.dialects.polars.explain import explained
@@ -48,18 +47,3 @@ def scan(name: str) -> pl.LazyFrame:
     catalog, key = found.catalog, found.key
     reader = ResultReader(key, found.program, found.label, found.home, found.store)
     return scan_of(reader, schema_in(catalog, key, found.label))
-
-
-# The hook
-
-
-def install() -> None:
-    """From now on queries run through Nectar, and files that frames write are known by their content."""
-    engine.install()
-    writers.install()
-
-
-def uninstall() -> None:
-    """From now on everything runs as plain Polars."""
-    writers.uninstall()
-    engine.uninstall()

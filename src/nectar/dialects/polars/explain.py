@@ -21,8 +21,9 @@ from nectar.dialects.polars.keying import Keyed
 from nectar.dialects.polars.query import Query, keyed_or_why_not, refused_if_observed
 from nectar.dialects.polars.words import detail_of
 from nectar.errors import NectarError
-from nectar.report.explanation import Becomes, PlannedPart, QueryExplanation, of_entry, uncacheable, visible, watchers
+from nectar.report.explanation import Becomes, PlannedPart, QueryExplanation, of_entry, uncacheable, visible
 from nectar.report.site import call_site
+from nectar.report.watchers import watchers
 from nectar.rewrite.choose import Choice, choose, wanted
 from nectar.session import Session
 

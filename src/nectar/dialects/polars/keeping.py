@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import io
 import logging
-from typing import Final
+from time import perf_counter
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from nectar.catalog.service import Kept
-from nectar.dialects.polars.growth import spans_of, watch
-from nectar.dialects.polars.provenance import sources_of
 from nectar.dialects.polars.query import Query, about, changed, is_opened
-from nectar.dialects.polars.recipe import Made, pickles_at_once, recorded
 from nectar.errors import EnvironmentFailure
 from nectar.model.entry import Entry
 from nectar.recipes.environment import working_folder
@@ -23,6 +21,9 @@ from nectar.report.run import Part
 from nectar.report.site import call_site
 from nectar.rewrite.choose import Choice
 from nectar.session import Session
+
+if TYPE_CHECKING:
+    from nectar.dialects.polars.pickling import Pickles
 
 _log: Final = logging.getLogger("nectar.polars")
 
@@ -68,8 +69,18 @@ def learn_content(session: Session, path: str) -> None:
     session.keeper.submit(learn)
 
 
-def keep(query: Query, number: int, frame: pl.DataFrame, seconds: float, part: Part | None = None) -> None:
-    """Keeps a result, if it is worth it and its inputs are still what they were; all of that in the background."""
+def keep(
+    query: Query,
+    number: int,
+    frame: pl.DataFrame,
+    seconds: float,
+    part: Part | None = None,
+    without: float | None = None,
+) -> None:
+    """Keeps a result, if it is worth it and its inputs are still what they were; all of that in the background.
+
+    without: seconds that the program would have taken for it without Nectar, if they are not those.
+    """
     node = query.keyed.program.nodes[number]
     part = part or Part(node.text)
     if node.refusal or query.keyed.is_result(number):
@@ -80,11 +91,17 @@ def keep(query: Query, number: int, frame: pl.DataFrame, seconds: float, part: P
     if pl.Object in frame.schema.dtypes():  # Polars has none inside other types
         part.keeping = "not kept: it holds Python objects (pl.Object)"
         return
-    pickles = pickles_at_once(query.keyed, number) if number in query.keyed.live else None
+    pickles = _pickles(query, number) if number in query.keyed.live else None
     if not query.keyed.runs_the_same(number):  # now, and not later: the program goes on, and may change them
         part.keeping = "not kept: a function in it, or what it refers to, changed while it ran"
         return
     size = int(frame.estimated_size())
+    steering, asked = query.session.steering, query.asked and number == query.keyed.program.root
+    gain = seconds if without is None else without
+    why_not = "" if asked else steering.why_not_keep(gain, size, asked_before=number in query.growing)
+    if why_not:
+        part.keeping = f"not kept: {why_not}"
+        return
     part.keeping, part.size = "being kept", size
     copy = _with_memory_of_its_own(frame) if query.keyed.reads_memory else frame.clone()
     made_from = [query.entries[each] for each in query.choice.hits]
@@ -98,12 +115,17 @@ def keep(query: Query, number: int, frame: pl.DataFrame, seconds: float, part: P
     landed = Entry(
         node.key, node.program, "arrow", "", b"", size, 0, frame.height, seconds, query.began, now, about=what
     )
-    pending, site, asked = query.session.pending, call_site(), query.asked and number == query.keyed.program.root
+    pending, site = query.session.pending, call_site()
     pending[node.key] = (landed, copy)
 
     def write() -> None:
         kept = False
+        begun = perf_counter()
         try:
+            from nectar.dialects.polars.growth import spans_of, watch  # these take long to load
+            from nectar.dialects.polars.provenance import sources_of
+            from nectar.dialects.polars.recipe import Made, recorded
+
             why_not = ("" if asked else query.catalog.worth_keeping(seconds, size)) or changed(query, looking)
             if why_not:
                 part.keeping = f"not kept: {why_not.removeprefix('not kept: ')}"
@@ -121,6 +143,7 @@ def keep(query: Query, number: int, frame: pl.DataFrame, seconds: float, part: P
             part.keeping = "kept" if isinstance(answer, Kept) else f"not kept: {answer.reason}"
             if isinstance(answer, Kept):
                 query.session.totals.count_kept(answer.entry.size)
+                steering.wrote(size, perf_counter() - begun)
         finally:
             pending.pop(node.key, None)
             if reservation is not None:
@@ -130,6 +153,12 @@ def keep(query: Query, number: int, frame: pl.DataFrame, seconds: float, part: P
             watch(query)  # when nobody waits any more: a file may have to be read
 
     query.session.keeper.submit(write, size)
+
+
+def _pickles(query: Query, number: int) -> Pickles | None:
+    from nectar.dialects.polars.recipe import pickles_at_once  # takes long to load, and most plans hold no function
+
+    return pickles_at_once(query.keyed, number)
 
 
 def _with_memory_of_its_own(frame: pl.DataFrame) -> pl.DataFrame:

@@ -10,13 +10,12 @@ import logging
 from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from nectar.catalog.service import Catalog
 from nectar.dialects.polars.callbacks import refusal_of_calls
-from nectar.dialects.polars.incremental.parts import Parts
 from nectar.dialects.polars.keying import Keyed, keyed
 from nectar.dialects.polars.plan import Plan
 from nectar.dialects.polars.resolution import leaves_of
@@ -29,6 +28,9 @@ from nectar.rewrite.choose import Choice, choose_opened, wanted
 from nectar.session import Session
 from nectar.store.inputs.identify import Inputs
 from nectar.store.read import Result
+
+if TYPE_CHECKING:
+    from nectar.dialects.polars.incremental.parts import Parts
 
 _log: Final = logging.getLogger("nectar.polars")
 _IN_MEMORY: Final = 256 << 10  # bytes of frames in memory, beyond which writing down the plan takes too long

@@ -15,7 +15,8 @@ from nectar.catalog.service import Catalog
 from nectar.datasets.access import place_of
 from nectar.datasets.dataset import Dataset
 from nectar.datasets.saving import place_for
-from nectar.dialects.polars.engine import PolarsEngine, prepared_or_why_not, tell_hits
+from nectar.dialects.polars.collecting import Look, prepared_or_why_not
+from nectar.dialects.polars.engine import PolarsEngine
 from nectar.dialects.polars.query import Query
 from nectar.errors import NotSavedError
 from nectar.model.entry import Entry
@@ -61,10 +62,12 @@ def _kept(session: Session, catalog: Catalog, lf: pl.LazyFrame, engine: PolarsEn
 def _computed(session: Session, query: Query, lf: pl.LazyFrame, engine: PolarsEngine) -> str:
     """The result is known or being kept afterwards; what speaks against it is told once it has been tried."""
     with running() as report:
+        look = Look(engine.inner, session, report)
         if query.result() is not None:
-            tell_hits(session, report, query, 0.0)
+            look.tell_hits(query, 0.0)
             return ""
-        engine.compute(session, report, query, lf, {"optimizations": DEFAULT_QUERY_OPT_FLAGS})
+        look.compute(query, lf, {"optimizations": DEFAULT_QUERY_OPT_FLAGS})
+        look.end()
         session.keeper.drain()
         keeping = [part.keeping for part in report.parts if part.key == query.root.key.hex() and part.keeping]
         return keeping[-1].removeprefix("not kept: ") if keeping else ""

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import polars as pl
 
-from nectar.dialects.polars.keeping import learn_content
+from nectar.dialects.polars.engine import learn_content
 from nectar.session import current
 
 _METHODS: Final = ("write_csv", "write_ndjson")

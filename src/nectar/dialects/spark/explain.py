@@ -16,9 +16,9 @@ from nectar.report.explanation import (
     of_entry,
     uncacheable,
     visible,
-    watchers,
 )
 from nectar.report.run import Part
+from nectar.report.watchers import watchers
 from nectar.rewrite.choose import Choice
 from nectar.session import Session
 

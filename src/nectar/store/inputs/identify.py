@@ -98,6 +98,13 @@ class Inputs:
             texts[at] = _difference_of_content(before[at], reading)
         return [text for text in texts if text is not None]
 
+    def are_older(self, identities: Iterable[Identity], moment: float) -> bool:
+        """Whether none of these was touched since a moment in the past, which its system would have noted.
+
+        The folders that lead to a file count: it may have been put where another was.
+        """
+        return all("://" not in one.url and self._local.is_older(one.url, moment) for one in identities)
+
     def watch(self, identities: Iterable[Identity]) -> None:
         """These files are known again when they have grown.
 

@@ -28,6 +28,7 @@ from nectar.keys.hashing import threads_for
 from nectar.store.inputs import failures
 from nectar.store.inputs.identity import Reading, Seen, Trust, stamp_of
 from nectar.store.inputs.mounts import ASK_BY_OPENING, KEEP_CHANGE_TIME, OF_THIS_MACHINE, Mounts
+from nectar.store.inputs.paths import leads_there_since
 from nectar.store.inputs.stretches import Stretch, stretches
 from nectar.store.inputs.writers import may_be_written
 
@@ -79,6 +80,21 @@ class LocalInputs:
         if self.look(path, now).stamp != seen.stamp:
             return None
         return Reading(Seen(seen.url, size, seen.stamp, seen.trust), digest)
+
+    def is_older(self, path: str, moment: float) -> bool:
+        """Whether neither the file was touched since a moment in the past, nor what leads to it.
+
+        Only where that moment and those of changes are of one clock.
+        """
+        before = int(moment * 1e9) - self._guard
+        try:
+            status = status_at(path)
+            kind = self._mounts.kind(path, status.st_dev, self._clock.now())
+            if kind not in OF_THIS_MACHINE or not stat.S_ISREG(status.st_mode) or may_be_written(path):
+                return False
+            return max(status.st_mtime_ns, status.st_ctime_ns) < before and leads_there_since(path, before)
+        except (OSError, ValueError):
+            return False
 
     def place(self, path: str) -> bytes:
         """32 bytes that stand for where a file lies, whatever it holds."""

@@ -1,0 +1,191 @@
+"""Queries that Nectar cannot help run without it, until they become slow."""
+
+import asyncio
+import os
+import time
+
+import polars as pl
+import pytest
+from polars.lazyframe import engine_config
+from polars.testing import assert_frame_equal
+
+import nectar
+from nectar.overhead import process
+from nectar.overhead.steering import Steering
+
+
+class Timer:
+    """A clock that is moved by hand."""
+
+    def __init__(self):
+        self.now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
+class Slow:
+    """An engine whose queries take as long as a test says."""
+
+    def __init__(self, inner, timer):
+        self._inner, self._timer, self.seconds, self.runs = inner, timer, 0.001, 0
+
+    def __getattr__(self, name):
+        return getattr(self._inner, name)
+
+    def collect(self, *arguments, **options):
+        self._timer.now += self.seconds
+        self.runs += 1
+        return self._inner.collect(*arguments, **options)
+
+
+@pytest.fixture
+def steered(log, enabled):
+    """The session with a budget, and a clock that only the test moves: looks take no time at all."""
+    enabled.steering = Steering(0.02, 0.05, None, Timer(), "", age=0.0)
+    enabled.steering.sites.figures["look"] = 0.005
+    return enabled
+
+
+@pytest.fixture
+def engine(steered, monkeypatch):
+    installed = engine_config._ENGINE_BY_NAME["auto"]
+    slow = Slow(installed.inner, steered.steering.timer)
+    monkeypatch.setattr(installed, "inner", slow)
+    return slow
+
+
+@pytest.fixture
+def old_files(monkeypatch):
+    """All files were there when this process began."""
+    monkeypatch.setattr(process, "began", lambda: time.time() + 60)
+
+
+def day(log, least=0):
+    return pl.scan_parquet(log / "day-1.parquet").filter(pl.col("seconds") >= least)
+
+
+def collected(lf):
+    return lf.collect()
+
+
+def outcomes():
+    return [part.outcome for part in nectar.last_run().parts]
+
+
+def test_a_quick_site_is_left_alone_after_one_look(steered, engine, log):
+    for least in range(50):
+        assert collected(day(log, least)).height == 120 - max(0, least - 1)
+    assert engine.runs == 50
+    assert steered.totals.parts == 1
+    assert steered.totals.alone == 49
+    assert outcomes() == []
+    assert str(nectar.last_run()) == "nectar: a query was left alone, quicker than looking for it"
+    assert "49 queries left alone" in str(steered.totals)
+
+
+def test_whoever_names_the_engine_gets_a_look(steered, engine, log):
+    for least in range(5):
+        nectar.collect(day(log, least))
+    assert steered.totals.parts == 5
+    assert steered.totals.alone == 0
+
+
+def test_a_quick_site_that_becomes_slow_is_reused_from_its_second_slow_run(steered, engine, log, old_files):
+    expected = day(log, 60).collect(engine="in-memory")
+    for least in range(30):
+        collected(day(log, least))
+    engine.seconds = 2.0
+    ran = engine.runs
+    assert_frame_equal(collected(day(log, 60)), expected)
+    assert nectar.last_run().parts[0].keeping in ("being kept", "kept")
+    assert steered.settle(30)
+    assert_frame_equal(collected(day(log, 60)), expected)
+    assert outcomes() == ["reused"]
+    assert engine.runs == ran + 1
+
+
+@pytest.mark.parametrize("query", ["function", "folder", "changed", "refused", "other files"])
+def test_what_ran_alone_is_not_kept_unless_its_key_is_certain(steered, engine, log, monkeypatch, query):
+    began = time.time() + (0 if query == "changed" else 60)
+    monkeypatch.setattr(process, "began", lambda: began)
+    frames = {
+        "function": lambda: day(log).with_columns(pl.col("page").map_elements(str.upper, return_dtype=pl.String)),
+        "folder": lambda: pl.scan_parquet(log / "*.parquet"),
+        "changed": lambda: day(log),
+        "refused": lambda: day(log).with_columns(pl.col("seconds").shuffle()),
+        "other files": lambda: used,
+    }
+    used = pl.scan_parquet(log / "*.parquet").filter(pl.col("seconds") > 3)
+    used.collect_schema()
+    for _ in range(30):
+        collected(frames[query]())
+    engine.seconds = 2.0
+    if query == "other files":
+        (log / "day-3.parquet").write_bytes((log / "day-1.parquet").read_bytes())
+    collected(frames[query]())
+    (part,) = nectar.last_run().parts
+    assert steered.settle(30)
+    assert part.keeping.startswith("not kept") or part.outcome == "uncacheable"
+    assert not part.kept
+
+
+def test_a_file_that_is_put_in_place_while_a_query_runs_alone(steered, engine, log, tmp_path, monkeypatch):
+    """The key would be that of the new file, the result that of the old one."""
+    new = tmp_path / "new.parquet"
+    pl.DataFrame({"page": ["z"], "seconds": [99], "day": [9]}).write_parquet(new)
+    for _ in range(30):
+        collected(day(log))
+    began = time.time() + 2.5  # everything up to now is old, what comes is not
+    monkeypatch.setattr(process, "began", lambda: began)
+    time.sleep(max(0.0, began + 0.1 - time.time()))
+    engine.seconds = 2.0
+    plain = engine._inner.collect
+
+    def replaced_meanwhile(*arguments, **options):
+        found = plain(*arguments, **options)
+        os.replace(new, log / "day-1.parquet")
+        return found
+
+    monkeypatch.setattr(engine, "_inner", type("E", (), {"collect": staticmethod(replaced_meanwhile), "name": "x"}))
+    assert collected(day(log)).height == 120
+    assert nectar.last_run().parts[0].keeping.startswith("not kept")
+    monkeypatch.undo()
+    assert steered.settle(30)
+    assert collected(day(log)).height == 1
+
+
+def test_errors_are_those_of_polars(steered, engine, log):
+    for _ in range(3):
+        with pytest.raises(pl.exceptions.ColumnNotFoundError):
+            collected(day(log).select("nowhere"))
+        collected(day(log))
+
+
+def test_sinks_and_several_queries_are_left_alone_too(steered, engine, log, tmp_path):
+    for number in range(10):
+        day(log, number).sink_parquet(tmp_path / "out.parquet")
+        assert pl.read_parquet(tmp_path / "out.parquet").height == 120 - max(0, number - 1)
+    for number in range(10):
+        first, second = pl.collect_all([day(log, number), day(log, number + 50)])
+        assert (first.height, second.height) == (120 - max(0, number - 1), 71 - number)
+    assert steered.totals.alone >= 18
+    assert "went into a file" in str(steered.totals) or steered.totals.alone == 30
+
+
+def test_queries_that_are_awaited_belong_to_where_they_are_awaited(steered, engine, log):
+    async def main():
+        return [await day(log, number).collect_async() for number in range(10)]
+
+    assert [each.height for each in asyncio.run(main())] == [120 - max(0, number - 1) for number in range(10)]
+    assert [site.name.rpartition("/")[2].split(":")[0] for site in steered.steering.sites._known.values()] == [
+        "test_left_alone.py"
+    ]
+    assert steered.totals.alone == 9
+
+
+def test_failed_queries_are_counted(log, enabled):
+    with pytest.raises(pl.exceptions.InvalidOperationError):
+        day(log).with_columns(pl.col("page").cast(pl.Int64)).collect()
+    assert enabled.totals.failed == 1
+    assert "1 query failed" in str(enabled.totals)

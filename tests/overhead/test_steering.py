@@ -1,0 +1,260 @@
+"""A budget that is kept, used up and recovered; sites that are left alone until they become slow."""
+
+import json
+from math import inf
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nectar.errors import SettingError
+from nectar.overhead.ledger import Ledger
+from nectar.overhead.sites import Sites
+from nectar.overhead.steering import Steering
+from nectar.settings import load_settings
+
+
+class Timer:
+    """A clock that is moved by hand."""
+
+    def __init__(self):
+        self.now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
+def steering(share=0.02, floor=0.05, memory=None, program="main.py"):
+    timer = Timer()
+    made = Steering(share, floor, memory, timer, program, age=0.0)
+    made.timer = timer
+    return made
+
+
+def frame(line, file="main.py"):
+    return SimpleNamespace(f_code=SimpleNamespace(co_filename=file), f_lineno=line)
+
+
+class Program:
+    """Queries that run one after the other; a look at one costs the same each time."""
+
+    def __init__(self, steering, cost=0.005):
+        self.steering, self.cost = steering, cost
+        self.plain = self.own = self.looks = 0.0
+
+    def query(self, seconds, line=1, hit=False):
+        site = self.steering.site(frame(line))
+        looked = self.steering.looks_at(site)
+        self.plain += seconds
+        if looked:
+            self.looks += 1
+            self.own += self.cost
+            self.steering.timer.now += self.cost + (0.0 if hit else seconds)
+            self.steering.looked(site, seconds, self.cost, hit)
+        else:
+            self.steering.timer.now += seconds
+            self.steering.ran_alone(site, seconds)
+        return looked
+
+
+# the budget
+
+
+def test_the_budget_is_a_floor_and_a_share_of_what_the_program_takes_by_itself():
+    timer = Timer()
+    ledger = Ledger(0.02, 0.05, timer)
+    assert ledger.left == pytest.approx(0.05)
+    timer.now += 10
+    assert ledger.left == pytest.approx(0.25)
+    ledger.spend("looking up", 1.0)  # a second of those ten
+    assert ledger.program == pytest.approx(9)
+    assert ledger.left == pytest.approx(0.05 + 0.18 - 1.0)
+    timer.now += 100
+    assert ledger.left > 1.0, "it recovers as the program goes on"
+
+
+def test_what_was_saved_is_time_that_the_program_would_have_taken():
+    ledger = Ledger(0.02, 0.05, Timer())
+    ledger.save(100)
+    assert ledger.left == pytest.approx(2.05)
+
+
+def test_work_in_the_background_takes_nothing_from_the_time_of_the_program():
+    timer = Timer()
+    ledger = Ledger(0.02, 0.05, timer)
+    timer.now += 10
+    ledger.spend("in the background", 0.1)
+    assert ledger.program == pytest.approx(10)
+    assert ledger.left == pytest.approx(0.15)
+
+
+@given(st.lists(st.tuples(st.floats(1e-5, 2.0), st.integers(1, 40)), min_size=1, max_size=400))
+def test_whatever_a_program_does_looks_that_find_nothing_stay_within_the_budget(queries):
+    program = Program(steering())
+    for seconds, line in queries:
+        program.query(seconds, line)
+    assert program.own <= 0.05 + 0.02 * program.plain + program.cost
+
+
+def test_a_budget_that_is_used_up_recovers():
+    program = Program(steering())
+    assert [program.query(0.001, line) for line in range(100)].count(True) <= 11
+    assert not program.query(0.5, 200)
+    program.steering.timer.now += 60  # the program does something else
+    assert program.query(0.5, 201)
+
+
+def test_without_a_limit_everything_is_looked_at():
+    program = Program(steering(share=inf))
+    assert all(program.query(1e-6) for _ in range(1000))
+
+
+@pytest.mark.parametrize(("text", "share"), [("2%", 0.02), ("0.5", 0.5), (0.1, 0.1), ("unlimited", inf), (None, inf)])
+def test_the_setting(text, share):
+    assert load_settings({"overhead": text, "home": "x"}, {}).overhead == share
+
+
+@pytest.mark.parametrize("text", ["-1%", "much", "nan"])
+def test_a_setting_that_means_nothing(text):
+    with pytest.raises(SettingError, match="overhead"):
+        load_settings({"overhead": text, "home": "x"}, {})
+
+
+# sites
+
+
+def test_a_site_that_proved_quick_is_left_alone():
+    program = Program(steering())
+    assert [program.query(0.001) for _ in range(1000)].count(True) == 1
+
+
+def test_sites_that_are_all_new_and_quick_use_up_the_floor_and_no_more():
+    program = Program(steering())
+    for line in range(300):
+        program.query(0.0005, line)
+    assert program.own <= 0.05 + 0.02 * program.plain + program.cost
+
+
+def test_a_quick_site_that_becomes_slow_is_worth_a_late_look_and_then_a_look():
+    program = Program(steering())
+    for _ in range(1000):
+        program.query(0.001)
+    site = program.steering.site(frame(1))
+    assert not program.steering.is_worth_a_late_look(site, 0.001)
+    assert program.steering.is_worth_a_late_look(site, 0.3)
+    assert not program.query(0.3), "it was quick until now"
+    assert program.query(0.3)
+
+
+def test_a_slow_query_at_a_new_site_gets_a_late_look_once_though_nothing_is_left():
+    made = steering()
+    made.ledger.spend("starting", 10)
+    site = made.site(frame(1))
+    assert not made.looks_at(site)
+    assert made.is_worth_a_late_look(site, 0.2)
+    assert not made.is_worth_a_late_look(site, 0.05)
+    made.looked(site, 0.2, 0.005, hit=False)
+    assert not made.is_worth_a_late_look(site, 0.2)
+
+
+def test_a_site_whose_results_are_found_is_looked_at_though_nothing_is_left():
+    program = Program(steering())
+    assert program.query(1.0, hit=True)
+    program.steering.ledger.spend("starting", 10)
+    assert all(program.query(1.0, hit=True) for _ in range(50))
+
+
+def test_a_site_whose_results_are_no_longer_found_is_looked_at_less():
+    program = Program(steering(), cost=0.04)
+    program.query(1.0, hit=True)
+    program.steering.ledger.spend("starting", 1000)
+    assert [program.query(1.0) for _ in range(100)].count(True) < 30
+
+
+# what is remembered
+
+
+def test_later_processes_know_what_was_learned(tmp_path):
+    first = Program(steering(memory=tmp_path))
+    first.query(0.001, 1)
+    first.query(1.0, 2)
+    first.steering.site(frame(2)).keeps = True
+    first.steering.sites.remember()
+    second = Program(steering(memory=tmp_path))
+    second.steering.ledger.spend("starting", 10)
+    assert not second.query(0.001, 1)
+    assert second.query(1.0, 2, hit=True), "an earlier process has kept something"
+
+
+def test_another_program_knows_nothing_of_it(tmp_path):
+    first = Program(steering(memory=tmp_path))
+    first.query(0.001)
+    first.steering.sites.remember()
+    assert Program(steering(memory=tmp_path, program="other.py")).query(0.001)
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"sites": {"main.py:1": [1]}}', '{"figures": 3, "sites": {}}', "x"])
+def test_a_damaged_memory_is_none(tmp_path, damage):
+    first = Program(steering(memory=tmp_path))
+    first.query(0.001)
+    first.steering.sites.remember()
+    (file,) = tmp_path.iterdir()
+    file.write_text(damage)
+    again = Program(steering(memory=tmp_path))
+    assert again.query(0.001)
+    again.steering.sites.remember()
+    assert json.loads(file.read_text())["sites"]
+
+
+def test_a_folder_that_cannot_be_written_costs_nothing_but_the_memory(tmp_path):
+    (tmp_path / "file").write_text("")
+    program = Program(steering(memory=tmp_path / "file"))
+    program.query(0.001)
+    program.steering.sites.remember()
+
+
+def test_programs_and_sites_that_are_remembered_are_bounded(tmp_path, monkeypatch):
+    monkeypatch.setattr("nectar.overhead.sites._MOST_PROGRAMS", 5)
+    monkeypatch.setattr("nectar.overhead.sites._MOST", 7)
+    for number in range(12):
+        sites = Sites(tmp_path, f"{number}.py")
+        for line in range(100):
+            sites.at(frame(line)).ran(1.0)
+            assert len(sites._known) <= 14
+        sites.remember()
+    assert len(list(tmp_path.iterdir())) <= 6
+    assert all(len(json.loads(each.read_text())["sites"]) <= 7 for each in tmp_path.iterdir())
+
+
+# keeping
+
+
+def test_what_takes_longer_to_write_than_the_budget_allows_is_not_written():
+    made = steering()
+    assert made.why_not_keep(0.3, 100_000_000).startswith("writing it would take about")
+    assert not made.why_not_keep(0.3, 100_000)
+    assert not made.why_not_keep(30.0, 100_000_000)
+
+
+def test_what_is_asked_for_again_is_written_if_that_pays_the_next_time():
+    made = steering()
+    assert not made.why_not_keep(1.0, 100_000_000, asked_before=True)
+    assert made.why_not_keep(0.3, 100_000_000, asked_before=True)
+
+
+def test_the_speed_of_this_disk_is_measured(tmp_path):
+    made = steering(memory=tmp_path)
+    made.site(frame(1)).ran(1.0)
+    assert not made.why_not_keep(2.0, 20_000_000)
+    for _ in range(20):
+        made.wrote(10_000_000, 1.0)
+    assert made.why_not_keep(2.0, 20_000_000)
+    made.sites.remember()
+    later = steering(memory=tmp_path)
+    later.site(frame(1))
+    assert later.why_not_keep(2.0, 20_000_000)
+
+
+def test_what_is_found_again_no_sooner_than_computed_is_not_written():
+    assert steering().why_not_keep(0.001, 2_000_000).startswith("computing it took")
