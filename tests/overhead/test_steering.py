@@ -92,17 +92,20 @@ def test_work_in_the_background_takes_nothing_from_the_time_of_the_program():
 @given(st.lists(st.tuples(st.floats(1e-5, 2.0), st.integers(1, 40)), min_size=1, max_size=400))
 def test_whatever_a_program_does_looks_that_find_nothing_stay_within_the_budget(queries):
     program = Program(steering())
+    tried = 0.0  # what the first few looks at slow sites may take beyond the budget
     for seconds, line in queries:
-        program.query(seconds, line)
-    assert program.own <= 0.05 + 0.02 * program.plain + program.cost
+        looks = program.steering.site(frame(line)).looks
+        tried += program.cost if program.query(seconds, line) and 0 < looks < 8 else 0.0
+    assert program.own <= 0.05 + 0.02 * program.plain + program.cost + tried
+    assert tried <= 40 * 8 * program.cost
 
 
 def test_a_budget_that_is_used_up_recovers():
     program = Program(steering())
     assert [program.query(0.001, line) for line in range(100)].count(True) <= 11
-    assert not program.query(0.5, 200)
+    assert not program.query(0.01, 200)
     program.steering.timer.now += 60  # the program does something else
-    assert program.query(0.5, 201)
+    assert program.query(0.01, 201)
 
 
 def test_without_a_limit_everything_is_looked_at():
@@ -147,15 +150,17 @@ def test_a_quick_site_that_becomes_slow_is_worth_a_late_look_and_then_a_look():
     assert program.query(0.3)
 
 
-def test_a_slow_query_at_a_new_site_gets_a_late_look_once_though_nothing_is_left():
+def test_a_slow_query_at_a_new_site_gets_a_late_look_though_nothing_is_left():
     made = steering()
     made.ledger.spend("starting", 10)
     site = made.site(frame(1))
     assert not made.looks_at(site)
     assert made.is_worth_a_late_look(site, 0.2)
     assert not made.is_worth_a_late_look(site, 0.05)
-    made.looked(site, 0.2, 0.005, hit=False)
-    assert not made.is_worth_a_late_look(site, 0.2)
+    for _ in range(8):
+        made.looked(site, 0.2, 0.005, hit=False)
+    assert not made.is_worth_a_late_look(site, 0.2), "nothing was found there"
+    assert not made.looks_at(site)
 
 
 def test_a_site_whose_results_are_found_is_looked_at_though_nothing_is_left():

@@ -12,7 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from time import monotonic
+from time import monotonic, thread_time
 from typing import Final
 
 from nectar.overhead.ledger import Ledger
@@ -107,9 +107,9 @@ class Keeper:
                     continue
                 work, size, _ = self._waiting.popleft()
                 self._busy = True
-            begun = monotonic()
+            begun = thread_time()  # and not the time on the clock: the program has the machine
             _do(work)
-            self._ledger.spend("in the background", monotonic() - begun)
+            self._ledger.spend("in the background", thread_time() - begun)
             del work  # it may hold a large result
             with self._changed:
                 self._held -= size

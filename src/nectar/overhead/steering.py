@@ -6,7 +6,8 @@ costs time, and the next one is better.
 
 - A site whose queries take no longer than a look is left alone. Once one takes long, it is looked at again.
 - A site whose results were found before is looked at if what it saves on average is more than what a look takes.
-- Any other site is looked at as long as the budget lasts.
+- Any other site is looked at as long as the budget lasts; the first few times also if a look takes little of
+  the time of a query.
 - A query that was left alone and took long is looked at after it has run (`is_worth_a_late_look`).
 """
 
@@ -24,7 +25,8 @@ from nectar.overhead.sites import Site, Sites
 
 _LOOK: Final = 5e-3  # seconds that a look takes, until one has been measured
 _GAIN: Final = 2.0  # how many times what a look costs it must be expected to save
-_SMALL: Final = 1 / 25  # share of a query's time that a first look at its site may take beyond the budget
+_SMALL: Final = 1 / 25  # share of a query's time that a look may take beyond the budget, for the first few at a site
+_TRIALS: Final = 8
 _WRITING: Final = 5e8  # bytes a second, until they have been measured
 _FILE: Final = 3e-3  # seconds that writing takes, however little it is
 _READING: Final = 1e9  # bytes a second, from memory or a good disk
@@ -46,8 +48,6 @@ class Steering:
         self.sites = Sites(memory, program)
         self.timer = timer
         self.is_free = share == inf
-        self.left_alone = 0
-        self.left_alone_seconds = 0.0
 
     # before
 
@@ -63,9 +63,13 @@ class Steering:
             cost = self.cost_of(site)
             if site.seconds <= _GAIN * cost:
                 return False
-            if site.seconds * site.chance > _GAIN * cost:
+            if site.seconds * site.chance > _GAIN * cost or self._is_small(site, cost, site.seconds):
                 return True
         return self.ledger.left > 0.0
+
+    def _is_small(self, site: Site, cost: float, seconds: float) -> bool:
+        """Whether a look takes little of a query's time, at a site that has not shown yet that it finds nothing."""
+        return site.looks < _TRIALS and cost <= _SMALL * seconds
 
     def cost_of(self, site: Site) -> float:
         """Seconds that a look takes at a site, as far as that is known."""
@@ -77,18 +81,17 @@ class Steering:
 
     # after
 
-    def ran_alone(self, site: Site, seconds: float) -> None:
-        """A query ran without Nectar."""
+    def ran_alone(self, site: Site, seconds: float) -> bool:
+        """A query ran without Nectar; whether it was quicker than a look."""
         site.ran(seconds)
-        self.left_alone += 1
-        self.left_alone_seconds += seconds
+        return seconds <= _GAIN * self.cost_of(site)
 
     def is_worth_a_late_look(self, site: Site, seconds: float) -> bool:
         """Whether a query that was left alone, and took so long, is looked at now that it has run."""
         cost = self.cost_of(site)
         if seconds <= _GAIN * cost:
             return False
-        return self.ledger.left > 0.0 or (not site.looks and cost <= _SMALL * seconds)
+        return self.ledger.left > 0.0 or self._is_small(site, cost, seconds)
 
     def looked(self, site: Site | None, seconds: float, own: float, hit: bool) -> None:
         """Nectar has looked at a query. seconds: what it takes without Nectar. own: what Nectar took of it."""

@@ -12,7 +12,6 @@ import ast
 import pickletools
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.util import resolve_name
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
@@ -30,23 +29,9 @@ from nectar.keys.origin import (
 from nectar.keys.outcome import explore
 from nectar.keys.trace import place_of
 from nectar.model.origin import Origin
-from nectar.recipes.recipe import Module, Package, digest_of_text
+from nectar.recipes.recipe import Code, Module, Package, digest_of_text
 
 _BY_VALUE: Final = "cloudpickle"  # what functions without a module of their own are pickled with
-
-
-@dataclass(slots=True)
-class Code:
-    """What has to be there for functions to run.
-
-    modules: of the application. texts: theirs, by name. packages: by distribution. refusals: what could not be
-    captured, and why.
-    """
-
-    modules: list[Module] = field(default_factory=list)
-    texts: dict[str, str] = field(default_factory=dict)
-    packages: dict[str, Package] = field(default_factory=dict)
-    refusals: list[str] = field(default_factory=list)
 
 
 def code_of(functions: Sequence[object], pickled: Sequence[bytes], but: frozenset[str] = frozenset()) -> Code:

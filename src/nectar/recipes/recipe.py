@@ -9,7 +9,7 @@ Law: a recipe holds no credentials, and nothing in it is believed: whoever runs 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import blake3
@@ -131,6 +131,20 @@ class Recipe(msgspec.Struct, frozen=True):
 
 # Made now: two threads that decode a type for the first time may crash msgspec.
 _decode: Final = msgspec.msgpack.Decoder(Recipe).decode
+
+
+@dataclass(slots=True)
+class Code:
+    """What has to be there for functions to run.
+
+    modules: of the application. texts: theirs, by name. packages: by distribution. refusals: what could not be
+    captured, and why.
+    """
+
+    modules: list[Module] = field(default_factory=list)
+    texts: dict[str, str] = field(default_factory=dict)
+    packages: dict[str, Package] = field(default_factory=dict)
+    refusals: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,13 +70,13 @@ class RunReport:
 
     def __init__(self) -> None:
         self.parts: list[Part] = []
-        self.alone = 0  # quick queries that were left alone
-        self.alone_seconds = 0.0
+        self.alone = 0  # queries that were left alone, the last of them because it is quick
+        self._quick = True
 
-    def leave_alone(self, seconds: float, queries: int = 1) -> None:
-        """Takes up queries that Nectar did not look at."""
+    def leave_alone(self, quick: bool, queries: int = 1) -> None:
+        """Takes up queries that Nectar did not look at. quick: because a look takes longer."""
         self.alone += queries
-        self.alone_seconds += seconds
+        self._quick = quick
 
     def add(self, part: Part) -> Part:
         """Takes up a part; it may be filled in later."""
@@ -120,7 +120,8 @@ class RunReport:
     def __str__(self) -> str:
         if not self.parts and self.alone:
             number = "a query was" if self.alone == 1 else f"{self.alone:,} queries were"
-            return f"nectar: {number} left alone, quicker than looking for {'it' if self.alone == 1 else 'them'}"
+            why = f"quicker than looking for {'it' if self.alone == 1 else 'them'}"
+            return f"nectar: {number} left alone, {why if self._quick else 'to keep within the setting overhead'}"
         if not self.parts:
             return "nectar: nothing has run yet"
         kept = [part.size for part in self.parts if part.keeping in ("kept", "being kept")]

@@ -10,15 +10,15 @@ from nectar.report.run import Part, summary
 class RunTotals:
     """What all runs so far came to: parts, those that were reused, seconds that saved, and what was kept.
 
-    alone: quick queries that were left alone. failed: those that raised an error or were interrupted. unkept: those
-    whose result went elsewhere, by where. unseen: what ran without Nectar, and how it could run with it. above: totals
-    that everything is counted into as well.
+    alone: queries that were left alone because they are quick; waived: because Nectar had no time left for them.
+    failed: those that raised an error or were interrupted. unkept: those whose result went elsewhere, by where. unseen:
+    what ran without Nectar, and how it could run with it. above: totals that everything is counted into as well.
     """
 
     def __init__(self, above: RunTotals | None = None) -> None:
         self.parts = self.reused = self.kept = self.kept_bytes = 0
-        self.alone = self.failed = 0
-        self.saved = self.alone_seconds = 0.0
+        self.alone = self.waived = self.failed = 0
+        self.saved = 0.0
         self.unkept: dict[str, int] = {}
         self.unseen = ""
         self._above = above
@@ -39,12 +39,14 @@ class RunTotals:
         if self._above is not None:
             self._above.count_kept(size)
 
-    def leave_alone(self, seconds: float, queries: int = 1) -> None:
+    def leave_alone(self, quick: bool, queries: int = 1) -> None:
         """Takes up queries that Nectar did not look at."""
-        self.alone += queries
-        self.alone_seconds += seconds
+        if quick:
+            self.alone += queries
+        else:
+            self.waived += queries
         if self._above is not None:
-            self._above.leave_alone(seconds, queries)
+            self._above.leave_alone(quick, queries)
 
     def count_failed(self) -> None:
         """Takes up a query that raised an error, or was interrupted."""
@@ -68,6 +70,8 @@ class RunTotals:
         """What else ran, and why nothing of it was reused or kept."""
         if self.alone:
             yield f"{_queries(self.alone)} left alone, quicker than looking for {'it' if self.alone == 1 else 'them'}"
+        if self.waived:
+            yield f"{_queries(self.waived)} not looked at, to keep within the setting overhead"
         for why, number in self.unkept.items():
             yield f"{_queries(number)} not kept: {why}"
         if self.failed:

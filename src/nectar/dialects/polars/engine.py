@@ -96,10 +96,10 @@ class PolarsEngine(pl.Engine):
         frame: pl.DataFrame = self.inner.collect(lf, optimizations=optimizations)
         seconds = steering.timer() - begun
         if not steering.is_worth_a_late_look(site, seconds):
-            steering.ran_alone(site, seconds)
+            quick = steering.ran_alone(site, seconds)
             with running() as report:
-                report.leave_alone(seconds)
-            session.totals.leave_alone(seconds)
+                report.leave_alone(quick)
+            session.totals.leave_alone(quick)
             return frame
         with running() as report:
             try:
@@ -257,10 +257,10 @@ def _left_alone(session: Session, site: Site, run: Callable[[], Any], queries: i
     begun = timer()
     found = run()
     seconds = timer() - begun
-    session.steering.ran_alone(site, seconds)
+    quick = session.steering.ran_alone(site, seconds)
     with running() as report:
-        report.leave_alone(seconds, queries)
-    session.totals.leave_alone(seconds, queries)
+        report.leave_alone(quick, queries)
+    session.totals.leave_alone(quick, queries)
     return found
 
 

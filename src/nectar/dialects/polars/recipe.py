@@ -31,6 +31,7 @@ from nectar.recipes.environment import environment_here
 from nectar.recipes.inputs import input_file
 from nectar.recipes.recipe import (
     Checksum,
+    Code,
     Environment,
     Proof,
     Recipe,
@@ -89,8 +90,6 @@ def _inputs_can_be_rebuilt(made: Made) -> bool:
 
 def recipe_of(inputs: Inputs, made: Made) -> Written:
     """Everything that is needed to make a result again."""
-    from nectar.recipes.code import Code, code_of  # takes long to load, and most plans hold no function
-
     found, step = made.keyed, made.keyed.step_of[made.node]
     node = found.program.nodes[made.node]
     below = _below(found.plan, step)
@@ -99,7 +98,7 @@ def recipe_of(inputs: Inputs, made: Made) -> Written:
     data = with_pickles(found.plan, step, secret, pickles)
     scans = _scans(found, _aligned_copy(found, step, data, pickles))
     functions = functions_of(found.plan, below)
-    code = code_of(functions, list(pickles.values()), frozenset({"polars"})) if functions else Code()
+    code = _code_of(functions, pickles) if functions else Code()
     undetermined, tainted = run_dependent(found.program)
     recipe = Recipe(
         DIALECT, node.key, node.program, made.about, made.seconds, this_environment(),
@@ -110,6 +109,12 @@ def recipe_of(inputs: Inputs, made: Made) -> Written:
         tuple(code.refusals), found.flags,
     )  # fmt: skip
     return Written(recipe, data, code.texts)
+
+
+def _code_of(functions: Sequence[Callback], pickles: Pickles) -> Code:
+    from nectar.recipes.code import code_of  # takes long to load, and most plans hold no function
+
+    return code_of(functions, list(pickles.values()), frozenset({"polars"}))
 
 
 def this_environment() -> Environment:

@@ -34,12 +34,11 @@ from nectar.model.entry import Entry
 from nectar.quantities import show_size
 from nectar.recipes.environment import environment_here, version_here
 from nectar.recipes.inputs import input_file
-from nectar.recipes.recipe import Checksum, Environment, Package, Proof, Recipe, Recorded, Scan, Written, record
+from nectar.recipes.recipe import Checksum, Code, Environment, Package, Proof, Recipe, Recorded, Scan, Written, record
 from nectar.rewrite.consistency import run_dependent
 
 if TYPE_CHECKING:
     from nectar.dialects.spark.query import Query
-    from nectar.recipes.code import Code
 
 _log: Final = logging.getLogger("nectar.spark")
 _MOST: Final = 4 << 20  # bytes of a plan that are kept for ever; what is larger holds rows of the program's own
@@ -105,10 +104,10 @@ def checksum_of_result(value: pa.Table | Handover) -> Checksum | None:
 
 
 def _code_of(functions: Sequence[Pickled]) -> Code:
-    from nectar.recipes.code import Code, code_of  # takes long to load, and most plans hold no function
-
     if not functions:
         return Code()
+    from nectar.recipes.code import code_of  # takes long to load, and most plans hold no function
+
     found = code_of([each.function for each in functions], [each.command for each in functions], _LOOKED_AFTER)
     if _BY_VALUE in found.packages:  # the client has its own copy of it
         package = found.packages[_BY_VALUE]
