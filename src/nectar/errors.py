@@ -73,6 +73,13 @@ class UnencodableError(UserError, TypeError):
         )
 
 
+class TooLargeError(UserError):
+    """A value holds so much that looking at all of it takes longer than it may."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"{path} holds so much that looking at it takes longer than it may (setting: overhead)")
+
+
 class NectarWarning(UserWarning):
     """Something works, but not as well as it could: a function that cannot be cached runs all the same."""
 

@@ -14,6 +14,7 @@ from nectar.keys.bytecode.decode import parameter_names
 from nectar.keys.expansion import Expansion, WalkContext, always, joined
 from nectar.keys.inspection import attributes_of, is_a
 from nectar.keys.origin import origin_of_class, origin_of_function
+from nectar.keys.patience import expect
 from nectar.model.origin import APPLICATION
 
 
@@ -32,7 +33,10 @@ def shows_anything(value: object) -> bool:
     if is_a(value, type):
         return origin_of_class(value) is APPLICATION
     if kind in (list, tuple, set, frozenset, dict):
-        return any(shows_anything(member) for member in _members(value) if type(member) not in _PLAIN)
+        members = _members(value)
+        if _PLAIN.issuperset(map(type, members)):
+            return False
+        return any(shows_anything(member) for member in members if type(member) not in _PLAIN)
     if kind in _WRAPPERS:
         return True
     return not is_a(value, types.ModuleType) and origin_of_class(kind) is APPLICATION
@@ -43,6 +47,7 @@ _PLAIN = frozenset((int, float, str, bytes, bool, complex, type(None), list, tup
 
 
 def _members(value: object) -> list[object]:
+    expect(value)  # type: ignore[arg-type]
     return [*value, *value.values()] if is_a(value, dict) else list(value)  # type: ignore[call-overload]
 
 

@@ -25,6 +25,7 @@ from nectar.keys.atoms import ATOMS, in_unusual_order
 from nectar.keys.expansion import Expander, Expansion, always, sized
 from nectar.keys.features import MOMENTS, Features
 from nectar.keys.moments import text_for_now
+from nectar.keys.patience import stop_if_over
 from nectar.keys.scheme import digest_of
 from nectar.model.refusal import Refusal
 
@@ -263,8 +264,7 @@ class Walk:
         shown = [*parts[:5], f"... {len(parts) - 10} more ...", *parts[-5:]] if len(parts) > 12 else parts
         return " -> ".join(shown) or "the value itself"
 
-    def _number_of_nan(self, value: object) -> bytes:
-        """Which NaN this is: one that is looked for in a list is found there if it is the same object."""
+    def _number_of_nan(self, value: object) -> bytes:  # one that is looked for in a list is found if it is the same
         self._kept.append(value)
         return self._nans.setdefault(id(value), len(self._nans)).to_bytes(8, "little")
 
@@ -320,9 +320,8 @@ class Walk:
         except (UnencodableError, RecursionError, MemoryError):
             raise
         except Exception as error:
-            raise UnencodableError(
-                describe_type(value), self.path(), f"taking it apart raised {_say(error)}"
-            ) from error
+            said = f"taking it apart raised {_say(error)}"
+            raise UnencodableError(describe_type(value), self.path(), said) from error
         if self._closed is not None and self._closed(value):
             del self.refusals[told:]
         still = expansion.still
@@ -363,10 +362,12 @@ class Walk:
     def _absorb(self, buffer: bytes | bytearray | memoryview) -> None:
         view = memoryview(buffer).cast("B") if not isinstance(buffer, bytes) else buffer
         self._out += len(view).to_bytes(8, "little")
-        self._flush()
+        self._flush(len(view))
         self._hasher.update(view)
 
-    def _flush(self) -> None:
+    def _flush(self, following: int = 0) -> None:
+        if len(self._out) + following > FLUSH_AT:
+            stop_if_over(self.path, following)
         self._hasher.update(self._out)
         self._out = bytearray()
 

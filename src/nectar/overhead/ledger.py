@@ -7,7 +7,6 @@ a core from the program, and the end of the process waits for it.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from math import inf
@@ -18,13 +17,16 @@ _BEHIND: Final = "in the background"
 
 
 class Ledger:
-    """Counts seconds. share, floor: the budget. timer: a clock that only goes forward."""
+    """Counts seconds. share, floor: the budget. timer: a clock that only goes forward.
+
+    Without a lock: a signal handler may spend time while the thread it stopped does. What two threads spend in the same
+    instant may be counted once.
+    """
 
     def __init__(
         self, share: float = inf, floor: float = 0.0, timer: Callable[[], float] = time.perf_counter, age: float = 0.0
     ) -> None:
         self.share, self.floor, self._timer = share, floor, timer
-        self._lock = threading.Lock()
         self._began = timer() - age
         self.spent: dict[Purpose, float] = {}
         self.saved = 0.0
@@ -32,15 +34,13 @@ class Ledger:
 
     def spend(self, purpose: Purpose, seconds: float) -> None:
         """Nectar has worked for so long."""
-        with self._lock:
-            self.spent[purpose] = self.spent.get(purpose, 0.0) + seconds
-            if purpose != _BEHIND:
-                self._before += seconds
+        self.spent[purpose] = self.spent.get(purpose, 0.0) + seconds
+        if purpose != _BEHIND:
+            self._before += seconds
 
     def save(self, seconds: float) -> None:
         """The program would have computed for so long, and did not."""
-        with self._lock:
-            self.saved += seconds
+        self.saved += seconds
 
     @property
     def program(self) -> float:

@@ -27,10 +27,11 @@ class Site:
     """A place in a program. seconds: what a query takes there without Nectar, the latest runs counting most.
 
     runs: how many have shown that. looks, hits: how often Nectar looked for a result, and had one. cost: seconds that
-    a look takes. kept: whether something from there was kept by an earlier process; keeps: by this one.
+    a look takes. kept: whether something from there was kept by an earlier process; keeps: by this one. tries: looks in
+    this process.
     """
 
-    __slots__ = ("cost", "hits", "kept", "keeps", "looks", "name", "runs", "seconds")
+    __slots__ = ("cost", "hits", "kept", "keeps", "looks", "name", "runs", "seconds", "tries")
 
     def __init__(
         self, name: str, seconds: float = 0.0, runs: int = 0, looks: int = 0, hits: int = 0, kept: bool = False
@@ -38,6 +39,7 @@ class Site:
         self.name, self.seconds, self.runs, self.looks, self.hits, self.kept = name, seconds, runs, looks, hits, kept
         self.keeps = False
         self.cost = 0.0
+        self.tries = 0
 
     def ran(self, seconds: float) -> None:
         """A query took so long without Nectar, or would have."""
@@ -47,6 +49,7 @@ class Site:
     def looked(self, hit: bool, cost: float) -> None:
         """Nectar has looked for a result."""
         self.looks += 1
+        self.tries += 1
         self.hits += hit
         self.cost += (cost - self.cost) * (_RECENT if self.cost else 1.0)
         if self.looks > _MOST_LOOKS:
@@ -73,6 +76,10 @@ class Sites:
         """The site of a frame."""
         where = ("", 0) if frame is None else (frame.f_code.co_filename, frame.f_lineno)
         return self._known.get(where) or self._new(where)
+
+    def named(self, name: str) -> Site:
+        """The site of a function, wherever it is called."""
+        return self._known.get((name, 0)) or self._new((name, 0))
 
     def _new(self, where: tuple[str, int]) -> Site:
         if self._remembered is None:

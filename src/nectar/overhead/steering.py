@@ -27,6 +27,10 @@ _LOOK: Final = 5e-3  # seconds that a look takes, until one has been measured
 _GAIN: Final = 2.0  # how many times what a look costs it must be expected to save
 _SMALL: Final = 1 / 25  # share of a query's time that a look may take beyond the budget, for the first few at a site
 _TRIALS: Final = 8
+_CALL: Final = 0.5  # share of a function's time that looking at a call may take
+_CALLS: Final = 3  # calls that are looked at in any case: the first takes longer, and says little
+_QUICK: Final = 2e-3  # seconds that nobody minds who asks for a function to be remembered
+_LEAST: Final = 20e-3  # seconds that values may take to be looked at in any case
 _WRITING: Final = 5e8  # bytes a second, until they have been measured
 _FILE: Final = 3e-3  # seconds that writing takes, however little it is
 _READING: Final = 1e9  # bytes a second, from memory or a good disk
@@ -78,6 +82,38 @@ class Steering:
     @property
     def _usual_look(self) -> float:
         return self.sites.figures.get("look") or _LOOK
+
+    def patience(self, site: Site | None) -> float:
+        """Seconds that taking the values of a query apart may take, such as what its functions refer to."""
+        if self.is_free or site is None:
+            return inf
+        return max(_LEAST, self.ledger.left, site.seconds * max(_SMALL, site.chance / _GAIN))
+
+    # calls of memoised functions, which people ask for
+
+    def looks_at_call(self, site: Site) -> bool:
+        """Whether Nectar looks at a call: until that has shown to take long, and longer than the function itself."""
+        if self.is_free or site.tries < _CALLS or site.cost <= max(_QUICK, _CALL * site.seconds):
+            return True
+        if self.ledger.left > site.cost:
+            return True
+        return site.seconds * site.chance > _GAIN * site.cost
+
+    def patience_of_call(self, site: Site) -> float:
+        """Seconds that taking its arguments apart may take."""
+        if self.is_free:
+            return inf
+        return max(_LEAST, self.ledger.left, site.seconds * max(_CALL / 2, site.chance / _GAIN))
+
+    def called(self, site: Site, seconds: float, own: float, hit: bool) -> None:
+        """Nectar has looked at a call, as `looked`."""
+        site.ran(seconds)
+        site.looked(hit, own)
+        if site.tries == 1:
+            site.cost = 0.0
+        self.ledger.spend("looking up", own)
+        if hit:
+            self.ledger.save(seconds)
 
     # after
 

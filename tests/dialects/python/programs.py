@@ -34,6 +34,7 @@ class Program:
         """A process that runs a module as a script."""
         known = {name: value for name, value in os.environ.items() if not name.startswith("NECTAR_")}
         chosen = {"PYTHONPATH": str(SOURCE), "NECTAR_HOME": str(self.home), "NECTAR_RESERVE": "0"}
+        chosen["NECTAR_OVERHEAD"] = "unlimited"
         return subprocess.Popen(
             [sys.executable, "-X", "utf8", f"{script}.py", *args], cwd=self.folder, text=True,
             env={**known, "PYTHONDONTWRITEBYTECODE": "1", **chosen, **self.environment, **environment},

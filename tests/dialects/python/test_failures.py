@@ -15,6 +15,7 @@ from tests.dialects.python.programs import OUTCOMES, ended
 
 import nectar
 from nectar import session
+from nectar.catalog import embedded
 from nectar.catalog.embedded import INDEX
 
 SCRIPT = f"""
@@ -119,7 +120,7 @@ def test_the_home_is_removed_under_a_session(home, caplog):
 
 def test_a_disk_that_is_full(home, caplog, monkeypatch):
     """Every step that writes a file fails, then every statement that changes the index does."""
-    opened = session.open_catalog
+    opened = embedded.open_catalog
     failing = (
         (("make", "create", "write", "fsync", "rename"), OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))),
         (("sql",), sqlite3.OperationalError("database or disk is full")),
@@ -130,7 +131,7 @@ def test_a_disk_that_is_full(home, caplog, monkeypatch):
             if step.split()[0] in steps:
                 raise error
 
-        monkeypatch.setattr(session, "open_catalog", functools.partial(opened, reach=reach))
+        monkeypatch.setattr(embedded, "open_catalog", functools.partial(opened, reach=reach))
         with nectar.reuse(home=home, reserve=0, inline=0) as report:
             right()
         assert {part.outcome for part in report.parts} <= {"computed", "uncacheable"}

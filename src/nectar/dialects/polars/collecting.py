@@ -16,7 +16,8 @@ import polars as pl
 from nectar.dialects.polars.flags import flags_of
 from nectar.dialects.polars.keeping import claimed, keep, release
 from nectar.dialects.polars.query import Query, about, is_own_fault, prepared
-from nectar.errors import NectarError
+from nectar.errors import NectarError, TooLargeError
+from nectar.keys.patience import patience
 from nectar.overhead import process
 from nectar.overhead.sites import Site
 from nectar.report.run import Outcome, Part, RunReport
@@ -61,13 +62,27 @@ class Look:
         own = max(0.0, self._timer() - self._begun - self.computing - starting)
         self.session.steering.looked(self.site, self.computing + self.reused, own, hit)
 
+    def _prepared(self, lf: pl.LazyFrame, optimizations: Any) -> Query | str:
+        """The query, its known parts opened; or why it has to run as it is."""
+        query: Query | str
+        try:
+            with patience(self.session.steering.patience(self.site)):
+                query = prepared_or_why_not(self.session, lf, optimizations)
+        except TooLargeError as error:
+            query = str(error)
+        if watchers:
+            from nectar.dialects.polars.explain import tell_watchers  # takes long to load
+
+            tell_watchers(query)
+        return query
+
     # one query
 
     def collect(self, lf: pl.LazyFrame, options: dict[str, Any]) -> pl.DataFrame:
         """The frame of a query."""
         hit = False
         try:
-            query = _prepared(self.session, lf, options["optimizations"])
+            query = self._prepared(lf, options["optimizations"])
             if isinstance(query, str):
                 return self._plainly(lf, options, query)
             try:
@@ -174,7 +189,7 @@ class Look:
         """
         part = self.report.add(Part("query", "computed", seconds))
         try:
-            query = _prepared(self.session, lf, optimizations)
+            query = self._prepared(lf, optimizations)
             if isinstance(query, str):
                 part.outcome, part.explain = "uncacheable", lambda: query
                 return
@@ -205,7 +220,7 @@ class Look:
 
     def collect_all(self, lfs: list[pl.LazyFrame], optimizations: Any) -> list[pl.DataFrame]:
         """The frames of several queries; those that are not known are computed together."""
-        queries = [_prepared(self.session, lf, optimizations) for lf in lfs]
+        queries = [self._prepared(lf, optimizations) for lf in lfs]
         plan = _together_or_as_given(queries, lfs)
         begun = self._timer()
         try:
@@ -266,7 +281,7 @@ class Look:
 
     def rewritten(self, lf: pl.LazyFrame, optimizations: Any) -> tuple[pl.LazyFrame, Query | None]:
         """The query with its known parts as sources, or as it is."""
-        query = _prepared(self.session, lf, optimizations)
+        query = self._prepared(lf, optimizations)
         if not isinstance(query, Query):
             return lf, None
         try:
@@ -289,8 +304,8 @@ def _are_untouched(query: Query) -> bool:
 
 def _watched(query: Query, run: Callable[[pl.LazyFrame], pl.DataFrame]) -> Callable[[pl.LazyFrame], pl.DataFrame]:
     """Runs parts of a query as `run` does; what their Python functions do is seen."""
-    if not query.keyed.live:
-        return run
+    if not query.keyed.live or (query.root.refusal and not query.choice.keep and not query.growing):
+        return run  # nothing can be kept
     from nectar.dialects.polars.watching import watching  # takes long to load, and most plans hold no function
 
     return lambda frame: watching([query], lambda: run(frame))
@@ -300,15 +315,6 @@ def _remember(*query: Any) -> None:
     from nectar.dialects.polars.history import remember
 
     remember(*query)
-
-
-def _prepared(session: Session, lf: pl.LazyFrame, optimizations: Any) -> Query | str:
-    query = prepared_or_why_not(session, lf, optimizations)
-    if watchers:
-        from nectar.dialects.polars.explain import tell_watchers  # takes long to load
-
-        tell_watchers(query)
-    return query
 
 
 def _part_of(session: Session, query: Query) -> Part:

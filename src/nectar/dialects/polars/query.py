@@ -18,7 +18,7 @@ from nectar.catalog.service import Catalog
 from nectar.dialects.polars.callbacks import refusal_of_calls
 from nectar.dialects.polars.keying import Keyed, keyed
 from nectar.dialects.polars.plan import Plan
-from nectar.dialects.polars.resolution import leaves_of
+from nectar.dialects.polars.resolution import leaves_of, size_of_constants
 from nectar.dialects.polars.stored import StoredFrame
 from nectar.errors import EnvironmentFailure, NectarError
 from nectar.model.entry import Entry, Reservation
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _log: Final = logging.getLogger("nectar.polars")
 _IN_MEMORY: Final = 256 << 10  # bytes of frames in memory, beyond which writing down the plan takes too long
+_CONSTANTS: Final = 1 << 20  # the same for series in expressions
 
 _OF_OTHER_FILES: Final = (
     "it was used before, and stays with the files and types that it found then, which are not those of now: "
@@ -185,10 +186,14 @@ def keyed_or_why_not(frame: pl.LazyFrame, inputs: Inputs, flags: str = "") -> Ke
     """
     if refusal := refusal_of_calls(frame):
         return refusal
-    leaves = leaves_of(frame.clone())
+    shown = frame.clone()
+    leaves = leaves_of(shown)
     size = sum(leaf.size for leaf in leaves)
     if size > _IN_MEMORY:
         return f"it works on {show_size(size)} in memory: only what is read from files is reused"
+    size = size_of_constants(shown)
+    if size > _CONSTANTS:
+        return f"its expressions hold {show_size(size)} of values: only what is read from files is reused"
     found = keyed(Plan.of(frame), inputs, flags)
     return found if found.finds(leaves) else found.program.nodes[-1].refusal or _OF_OTHER_FILES
 

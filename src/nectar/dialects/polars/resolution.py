@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -24,6 +24,10 @@ from nectar.store.inputs.identity import Identity
 SOURCES: Final = frozenset({"Scan", "DataFrameScan"})
 _EXPANDED: Final = frozenset("*?[")
 _ARROW_SCAN: Final = re.compile(r"Ipc SCAN \[.*\]")
+_OPERANDS: Final = (  # where expressions, as Polars shows them, have others
+    "arguments", "by", "expr", "falsy", "function", "idx", "input", "left", "length", "offset", "order_by",
+    "partition_by", "predicate", "right", "truthy",
+)  # fmt: skip
 _SHOWN: Final = frozenset({"parquet", "csv", "ndjson"})  # scans whose files a resolved plan shows
 
 Schema = Mapping[str, pl.DataType]
@@ -189,6 +193,40 @@ def leaves_of(frame: pl.LazyFrame) -> tuple[Leaf, ...]:
         text = tuple(_ARROW_SCAN.findall(frame._ldf.describe_plan()))
         found = [replace(leaf, text=text) if leaf.kind == "ipc" else leaf for leaf in found]
     return tuple(found)
+
+
+def size_of_constants(frame: pl.LazyFrame) -> int:
+    """Bytes of the series in the expressions of a lazy frame, all of which stand in a plan that is written down."""
+    if "Series" not in frame._ldf.describe_plan():
+        return 0
+    traverser = traverser_of(frame)
+    nodes, size = [traverser.get_node()], 0
+    while nodes:
+        traverser.set_node(nodes.pop())
+        nodes.extend(traverser.get_inputs())
+        size += sum(map(_size_of_constant, _expressions(traverser)))
+    return size
+
+
+def _expressions(traverser: Any) -> Iterator[Any]:
+    """The expressions of a node, and those within them."""
+    pending = [each.node for each in traverser.get_exprs()]
+    while pending:
+        try:
+            expression = traverser.view_expression(pending.pop())
+        except NotImplementedError:  # of a kind that is not shown
+            continue
+        yield expression
+        inner = [getattr(expression, name, None) for name in _OPERANDS]
+        pending += [each for each in inner if type(each) is int]
+        pending += [each for some in inner if isinstance(some, list | tuple) for each in some if type(each) is int]
+
+
+def _size_of_constant(expression: Any) -> int:
+    value = getattr(expression, "value", None) if type(expression).__name__ == "Literal" else None
+    if value is None or type(value).__name__ != "PySeries":
+        return 0
+    return int(pl.Series._from_pyseries(value).estimated_size())
 
 
 def _leaf(traverser: Any) -> Leaf:

@@ -11,12 +11,14 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from nectar.catalog.flights import leading
 from nectar.dialects.python.invocation import Invocation
-from nectar.errors import EnvironmentFailure
+from nectar.errors import EnvironmentFailure, NectarError
+from nectar.keys.api import fingerprint
 from nectar.recursion import deeper, room
 from nectar.report.run import Part, RunReport
 from nectar.session import Session, running
@@ -32,8 +34,8 @@ class Calling:
     """A call that is under way. is_known: `value` holds the result; otherwise whoever computes it puts it there."""
 
     __slots__ = (
-        "_arguments", "_begun", "_deeper", "_invocation", "_leading", "_memo", "_part", "_refresh", "_run", "_session",
-        "is_known", "value",
+        "_arguments", "_begun", "_deeper", "_invocation", "_leading", "_memo", "_own", "_part", "_refresh", "_run",
+        "_session", "is_known", "value",
     )  # fmt: skip
 
     def __init__(
@@ -44,7 +46,7 @@ class Calling:
         self._leading: leading | None = None
         self._invocation: Invocation | None = None
         self._part: Part | None = None
-        self._begun = 0.0
+        self._begun = self._own = 0.0
         self.is_known = False
         self.value: Any = None
 
@@ -76,7 +78,7 @@ class Calling:
 
     def _look(self) -> None:
         invocation = self._invocation
-        if invocation is None or self._finds(invocation.find):
+        if invocation is None or self._finds_kept(invocation):
             return
         flight = invocation.lead()
         if flight is None:
@@ -107,7 +109,7 @@ class Calling:
         import asyncio
 
         invocation = self._invocation
-        if invocation is None or self._finds(invocation.find):
+        if invocation is None or self._finds_kept(invocation):
             return
         flight = invocation.lead()
         if flight is None:
@@ -124,11 +126,22 @@ class Calling:
 
     def _begin(self, report: RunReport) -> None:
         """The call has its keys, or the run says why it has none."""
-        begun = self._memo.begin(self._session, *self._arguments, self._refresh)
+        steering = self._session.steering
+        if not steering.is_free:
+            _load(self._session)
+        started = time.perf_counter()
+        seconds = steering.patience_of_call(steering.sites.named(self._memo.label))
+        begun = self._memo.begin(self._session, *self._arguments, self._refresh, seconds)
         if isinstance(begun, Invocation):
             self._invocation, begun = begun, begun.part
         self._part = report.add(begun)
         self._begun = time.perf_counter()
+        self._own = self._begun - started
+
+    def _finds_kept(self, invocation: Invocation) -> bool:
+        found = self._finds(invocation.find)
+        self._own += time.perf_counter() - self._begun
+        return found
 
     def _finds(self, step: Callable[[], bool]) -> bool:
         """Whether a step has found the result; it has not if it fails."""
@@ -157,16 +170,24 @@ class Calling:
         if invocation is None:
             if part is not None:
                 part.seconds = seconds
+                self._account(seconds, self._own)
             return
+        ended = time.perf_counter()
         try:
             if not self.is_known:
                 invocation.computed(self.value, seconds) if error is None else invocation.failed()
             self._memo.ended(self._session, invocation.part)
+            took = invocation.part.saved if self.is_known else seconds
+            self._account(took, self._own + time.perf_counter() - ended)
         except RecursionError:
             raise
         except Exception:
             _log.exception("the result of %s could not be kept", self._memo.label)
             invocation.abandon()
+
+    def _account(self, seconds: float, own: float) -> None:
+        steering = self._session.steering
+        steering.called(steering.sites.named(self._memo.label), seconds, own, self.is_known)
 
     def _give_up(self) -> None:
         """The program is nearly as deep as it may get: what it computes here is not kept, and nobody waits for it."""
@@ -175,6 +196,35 @@ class Calling:
                 self._invocation.watched(None)
                 self._invocation.abandon()
             self._invocation = None
+
+
+def _load(session: Session) -> None:
+    """What looking at a call needs is there, so that its time says something of the call; once in a process."""
+    if session.steering.ledger.spent.get("starting"):
+        return
+    begun = time.perf_counter()
+    with suppress(NectarError):
+        fingerprint(_load)
+        session.catalog  # noqa: B018 - it is opened
+    session.steering.ledger.spend("starting", time.perf_counter() - begun)
+
+
+class left_alone:  # noqa: N801 - read as a word: `with left_alone(...):`
+    """Within the block a function runs without a look, and its time is noted: it may become slow."""
+
+    __slots__ = ("_begun", "_label", "_session")
+
+    def __init__(self, session: Session, label: str) -> None:
+        self._session, self._label = session, label
+
+    def __enter__(self) -> None:
+        self._begun = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        self._session.steering.sites.named(self._label).ran(time.perf_counter() - self._begun)
+        with running() as report:
+            report.leave_alone(True)
+        self._session.totals.leave_alone(True)
 
 
 def tried(step: Callable[[], bool]) -> bool:

@@ -9,12 +9,13 @@ import operator
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from math import inf
 from typing import Any, Final, Generic, ParamSpec, TypeVar, overload
 
 from nectar.catalog.service import Catalog
 from nectar.dialects.python import values
 from nectar.dialects.python.arguments import Parameters
-from nectar.dialects.python.calling import Calling, tried
+from nectar.dialects.python.calling import Calling, left_alone, tried
 from nectar.dialects.python.describe import label_of
 from nectar.dialects.python.explain import explain_miss
 from nectar.dialects.python.invocation import Invocation
@@ -23,6 +24,7 @@ from nectar.keys import declared, registry, wrappers
 from nectar.keys.api import trace
 from nectar.keys.call import program_of
 from nectar.keys.expansion import Expansion, WalkContext, joined
+from nectar.keys.patience import patience
 from nectar.model.entry import Entry
 from nectar.quantities import parse_duration
 from nectar.recursion import is_too_deep
@@ -121,10 +123,18 @@ class Memoized(Generic[_P, _R]):
             return self.function(*args, **kwargs)
         if self.is_async:
             return self._call_async(session, args, kwargs)  # type: ignore[return-value]
+        if self.is_left_alone(session):
+            with left_alone(session, self.label):
+                return self.function(*args, **kwargs)
         with Calling(self, session, args, kwargs) as calling:
             if not calling.is_known:  # called from here and not from further down, for functions that call themselves
                 calling.value = self.function(*args, **kwargs)
         return calling.value  # type: ignore[no-any-return]
+
+    def is_left_alone(self, session: Session) -> bool:
+        """Whether looking at calls has shown to take longer than the function itself."""
+        steering = session.steering
+        return not steering.is_free and not steering.looks_at_call(steering.sites.named(self.label))
 
     async def _call_async(self, session: Session, args: Any, kwargs: Any, refresh: bool = False) -> Any:
         async with Calling(self, session, args, kwargs, refresh) as calling:
@@ -132,11 +142,17 @@ class Memoized(Generic[_P, _R]):
                 calling.value = await self.function(*args, **kwargs)  # type: ignore[misc]
         return calling.value
 
-    def begin(self, session: Session, args: Any, kwargs: Any, refresh: bool = False) -> Invocation | Part:
-        """The call with its keys, or the part of the report that says why it has none."""
+    def begin(
+        self, session: Session, args: Any, kwargs: Any, refresh: bool = False, seconds: float = inf
+    ) -> Invocation | Part:
+        """The call with its keys, or the part of the report that says why it has none.
+
+        seconds: that this may take.
+        """
         part = Part(self.label, "uncacheable")
         try:
-            invocation = self._prepared(session, args, kwargs)
+            with patience(seconds):
+                invocation = self._prepared(session, args, kwargs)
             if isinstance(invocation, Invocation):
                 invocation.refreshing |= refresh
                 return invocation
@@ -295,7 +311,7 @@ class Bound:
         """What the method gives for these arguments."""
         memo, session = self.__func__, current()
         args = (self.__self__, *args)
-        if session is None or memo.is_async:
+        if session is None or memo.is_async or memo.is_left_alone(session):
             return memo(*args, **kwargs)
         with Calling(memo, session, args, kwargs) as calling:  # here too, for methods that call themselves
             if not calling.is_known:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from nectar.keys.atoms import in_unusual_order, pack
 from nectar.keys.expansion import Expander, Expansion, WalkContext, always, joined
+from nectar.keys.patience import expect
 
 _COUNT = 8
 
@@ -18,6 +19,7 @@ _NANS = (bytes.fromhex("000000000000f87f"), bytes.fromhex("000000000000f8ff"))  
 
 def _block(values: Sequence[object]) -> bytes | None:
     """Atoms of one type in one block; not where NaNs may be among them, because whether those are one object shows."""
+    expect(values)
     block = pack(values)
     if block is not None and block.startswith(b"d") and any(each in block for each in _NANS):
         return None

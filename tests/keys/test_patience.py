@@ -1,0 +1,131 @@
+"""A key is made of everything, or not at all, however little time there is."""
+
+import warnings
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import nectar
+from nectar.errors import NectarWarning, TooLargeError
+from nectar.keys import patience as patience_module
+from nectar.keys.api import fingerprint
+from nectar.keys.patience import patience
+from nectar.overhead.steering import Steering
+
+MANY = {number: str(number) for number in range(200_000)}
+
+
+def look_up(number):
+    return MANY[number]
+
+
+def test_without_a_limit_nothing_is_cut_short():
+    assert fingerprint(look_up) == fingerprint(look_up)
+
+
+def test_what_takes_too_long_has_no_key_and_later_the_same_as_ever():
+    with pytest.raises(TooLargeError, match=r"200,000 values holds so much|holds so much"), patience(0.0):
+        fingerprint(look_up)
+    again = fingerprint(look_up)
+    MANY[-1] = "another"
+    try:
+        assert fingerprint(look_up) != again
+    finally:
+        del MANY[-1]
+    assert fingerprint(look_up) == again
+
+
+def test_an_inner_block_has_no_more_time_than_the_outer_one():
+    with pytest.raises(TooLargeError), patience(0.0), patience(1000.0):
+        fingerprint(lambda: MANY)
+
+
+def test_small_values_have_keys_though_there_is_no_time():
+    with patience(0.0):
+        small = fingerprint([1, 2, "three"])
+    assert small == fingerprint([1, 2, "three"])
+
+
+VALUES = st.recursive(
+    st.one_of(st.integers(), st.text(max_size=300), st.binary(max_size=3000), st.floats(allow_nan=False)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=40), st.dictionaries(st.text(max_size=5), inner, max_size=20),
+        st.frozensets(st.integers(), max_size=40), st.tuples(inner, inner),
+    ),
+    max_leaves=60,
+)  # fmt: skip
+
+
+@given(VALUES, st.integers(0, 30))
+def test_wherever_a_walk_is_stopped_it_gives_the_same_key_or_none(value, steps):
+    """The time is over after so many questions for it."""
+    expected = fingerprint(value)
+    asked = iter(range(steps))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("nectar.keys.walk.FLUSH_AT", 64)  # it asks more often
+        patched.setattr(patience_module, "perf_counter", lambda: 0.0 if next(asked, None) is not None else 10.0)
+        patched.setattr(patience_module, "_MANY", 3)
+        try:
+            with patience(5.0):
+                found = fingerprint(value)
+        except TooLargeError:
+            return
+    assert found == expected
+
+
+def test_what_a_value_of_the_application_does_with_errors_makes_no_difference():
+    """Somebody on the way takes every Exception for something that can be left out."""
+
+    class Forgiving:
+        def __init__(self):
+            self.held = list(MANY.items())
+
+        def __getstate__(self):
+            try:
+                fingerprint(self.held)
+            except Exception:
+                return {}
+            return {"held": self.held}
+
+    with pytest.raises(TooLargeError), patience(0.0):
+        fingerprint(Forgiving())
+
+
+# calls
+
+
+@pytest.fixture
+def strict(enabled):
+    """Nectar has no time left for anything."""
+    enabled.steering = Steering(0.0, 0.0, None, program="")
+    return enabled
+
+
+def test_a_call_with_too_much_is_left_alone_and_that_is_said_once(strict):
+    seen = []
+
+    @nectar.memo
+    def total(rows):
+        seen.append(len(rows))
+        return sum(row["x"] for row in rows)
+
+    rows = [{"x": number} for number in range(300_000)]
+    with pytest.warns(NectarWarning, match="holds so much that looking at it takes longer than it may"):
+        assert total(rows) == sum(range(300_000))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert [total(rows) for _ in range(3)] == [sum(range(300_000))] * 3
+    assert len(seen) == 4
+
+
+def test_calls_are_looked_at_again_when_the_function_becomes_slow(strict):
+    steering = strict.steering
+    site = steering.sites.named("f")
+    for _ in range(3):
+        assert steering.looks_at_call(site)
+        steering.called(site, 0.001, 0.1, False)
+    assert not steering.looks_at_call(site)
+    for _ in range(20):
+        site.ran(1.0)
+    assert steering.looks_at_call(site)
