@@ -24,7 +24,7 @@ TESTS ?= test
 QUICK := $(addprefix tests/,golden keys/bytecode keys/values keys/purity keys/test_*.py store catalog dialects/python \
 	$(addprefix dialects/polars/test_,api.py engine.py content.py plan.py derived.py incremental.py regressions.py) \
 	integration/test_exit.py test_session.py test_threads.py test_public_api.py)
-TOPICS := fingerprint store memo polars incremental derived service spark dask locality
+TOPICS := fingerprint store memo overhead polars incremental derived service spark dask locality
 
 comma := ,
 BIN := $(VENV)/bin

@@ -146,7 +146,7 @@ class Session:
         self._closed = True
         self.keeper.close(self.settings.linger)
         if not self.settings.read_only and not self._without_settings:
-            self.steering.sites.remember()
+            self.steering.remember()
         if self._reservations is not None:
             self._reservations.close()
         if self._catalog is not None:

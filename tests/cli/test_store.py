@@ -13,6 +13,7 @@ from nectar.catalog.embedded import INDEX, open_catalog
 from nectar.cli.app import COMMANDS, main
 from nectar.clock import ManualClock
 from nectar.model.entry import Job
+from nectar.overhead.steering import Steering
 from nectar.settings import load_settings
 
 TABLE = pl.DataFrame({"url": ["a", "b", "c"], "visits": [1, 2, 3]})
@@ -439,3 +440,17 @@ def test_stats_without_limits(filled, monkeypatch):
     monkeypatch.setenv("NECTAR_BUDGET", "0")
     assert told(filled, "stats")["share_used"] is None
     assert "none" in good(filled, "stats")
+
+
+def test_stats_tell_what_nectar_itself_costs(home):
+    steering = Steering(0.02, 0.05, home / "programs", program="main.py", age=100.0)
+    site = steering.sites.named("f")
+    steering.looked(site, 2.0, 0.5, hit=True)
+    steering.ledger.spend("in the background", 0.25)
+    steering.ran_alone(site, 0.0001)
+    steering.remember()
+    steering.remember()  # counts nothing twice
+    said = good(home, "stats")
+    assert "that programs take without it: 500 ms looking up, 250 ms in the background" in said
+    assert "1 quick queries and calls, 0 for want of time" in said
+    assert told(home, "stats")["overhead"]["looking up"] == 0.5

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, get_args
 
 import click
 
@@ -13,6 +13,8 @@ from nectar.catalog.service import Catalog
 from nectar.catalog.state import Budget
 from nectar.cli.opened import common_options, number_of, opened, print_json
 from nectar.model.entry import Totals, Usage
+from nectar.overhead.ledger import Purpose
+from nectar.overhead.sites import sums_of_all
 from nectar.quantities import show_duration, show_size
 
 _DAYS: Final = (7, 30, 90, 250)
@@ -60,7 +62,7 @@ def stats(home: Path | None, as_json: bool) -> None:
         if catalog is not None:
             usage, totals, free = catalog.usage(), catalog.index.totals(), catalog.store.free_space()
             report = _unused(catalog)
-        budget = budget_of(settings)
+        budget, spent = budget_of(settings), sums_of_all(settings.home / "programs")
         if as_json:
             share = usage.total / budget.size if budget.size else None
             record = {**asdict(usage), **asdict(totals), "total": usage.total}
@@ -73,12 +75,25 @@ def stats(home: Path | None, as_json: bool) -> None:
                     "share_used": share,
                     "free_on_disk": free,
                     **asdict(report),
+                    "overhead": spent,
                 }
             )
             return
-        for head, text in [*_lines(usage, totals, budget, free), *_report(report)]:
+        for head, text in [*_lines(usage, totals, budget, free), *_own_time(spent), *_report(report)]:
             click.echo(f"{head:<10} {text}")
         click.echo(f"{'home':<10} {settings.home}" + ("" if catalog else " (nothing is kept there yet)"))
+
+
+def _own_time(spent: dict[str, float]) -> list[tuple[str, str]]:
+    """What Nectar itself has cost, and what it left alone."""
+    own = {name: spent.get(name, 0.0) for name in get_args(Purpose)}
+    program = spent.get("program", 0.0)
+    if not program:
+        return []
+    parts = ", ".join(f"{show_duration(seconds)} {name}" for name, seconds in own.items() if seconds)
+    share = f"{sum(own.values()) / program:.1%} of the {show_duration(program)} that programs take without it"
+    alone = f"{spent.get('left alone', 0):,.0f} quick queries and calls, {spent.get('waived', 0):,.0f} for want of time"
+    return [("own time", f"{share}: {parts}" if parts else share), ("alone", alone)]
 
 
 def _lines(usage: Usage, totals: Totals, budget: Budget, free: int | None) -> list[tuple[str, str]]:

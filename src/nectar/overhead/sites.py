@@ -12,6 +12,7 @@ import json
 import logging
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
@@ -71,6 +72,7 @@ class Sites:
         self._known: dict[tuple[str, int], Site] = {}
         self._remembered: dict[str, Any] | None = None
         self.figures: dict[str, float] = {}  # other things measured, by name
+        self.sums: dict[str, float] = {}  # of all processes, by what was counted
 
     def at(self, frame: FrameType | None) -> Site:
         """The site of a frame."""
@@ -100,7 +102,8 @@ class Sites:
         try:
             if self._path is not None:
                 found = json.loads(self._path.read_bytes())
-                self.figures.update({str(name): float(value) for name, value in found["figures"].items()})
+                self.figures.update(_numbers(found["figures"]))
+                self.sums.update(_numbers(found.get("sums", {})))
                 self._remembered = {
                     str(name): (float(seconds), 1, int(looks), int(hits), bool(kept))
                     for name, (seconds, looks, hits, kept) in found["sites"].items()
@@ -110,8 +113,8 @@ class Sites:
         except Exception as error:  # it is a help, and no more
             _log.debug("nothing is remembered of this program: %s", error)
 
-    def remember(self) -> None:
-        """Later processes know what this one has learned."""
+    def remember(self, counted: Mapping[str, float] = {}) -> None:
+        """Later processes know what this one has learned. counted: what is added to the sums."""
         if self._path is None or self._remembered is None:
             return
         before = self._remembered.items()
@@ -120,7 +123,10 @@ class Sites:
             if site.runs:
                 sites.pop(site.name, None)  # so that it stands among the latest
                 sites[site.name] = (site.seconds, site.looks, site.hits, site.kept or site.keeps)
-        text = json.dumps({"figures": self.figures, "sites": dict(list(sites.items())[-_MOST:])})
+        for name, value in counted.items():
+            self.sums[name] = self.sums.get(name, 0.0) + value
+        latest = dict(list(sites.items())[-_MOST:])
+        text = json.dumps({"figures": self.figures, "sums": self.sums, "sites": latest})
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             _make_room(self._path.parent)
@@ -129,6 +135,22 @@ class Sites:
             unfinished.replace(self._path)
         except OSError as error:
             _log.debug("nothing of this program is remembered: %s", error)
+
+
+def sums_of_all(folder: Path) -> dict[str, float]:
+    """What was counted in the processes of all programs that are remembered."""
+    found: dict[str, float] = {}
+    for path in folder.glob("*.json"):
+        try:
+            for name, value in _numbers(json.loads(path.read_bytes()).get("sums", {})).items():
+                found[name] = found.get(name, 0.0) + value
+        except Exception as error:  # it is a help, and no more
+            _log.debug("%s is left out: %s", path, error)
+    return found
+
+
+def _numbers(found: Mapping[str, Any]) -> dict[str, float]:
+    return {str(name): float(value) for name, value in found.items()}
 
 
 def _make_room(folder: Path) -> None:

@@ -52,6 +52,8 @@ class Steering:
         self.sites = Sites(memory, program)
         self.timer = timer
         self.is_free = share == inf
+        self.left_alone = self.waived = 0  # queries and calls that ran without a look: quick ones, and for want of time
+        self._told: dict[str, float] = {}
 
     # before
 
@@ -120,7 +122,10 @@ class Steering:
     def ran_alone(self, site: Site, seconds: float) -> bool:
         """A query ran without Nectar; whether it was quicker than a look."""
         site.ran(seconds)
-        return seconds <= _GAIN * self.cost_of(site)
+        quick = seconds <= _GAIN * self.cost_of(site)
+        self.left_alone += quick
+        self.waived += not quick
+        return quick
 
     def is_worth_a_late_look(self, site: Site, seconds: float) -> bool:
         """Whether a query that was left alone, and took so long, is looked at now that it has run."""
@@ -139,6 +144,14 @@ class Steering:
         self.ledger.spend("looking up", own)
         if hit:
             self.ledger.save(seconds)
+
+    def remember(self) -> None:
+        """Later processes know what was learned; people who ask what Nectar costs are told."""
+        ledger = self.ledger
+        now: dict[str, float] = {str(purpose): seconds for purpose, seconds in ledger.spent.items()}
+        now |= {"program": ledger.program, "saved": ledger.saved, "left alone": self.left_alone, "waived": self.waived}
+        self.sites.remember({name: value - self._told.get(name, 0.0) for name, value in now.items()})
+        self._told = now
 
     # keeping
 

@@ -221,10 +221,11 @@ class left_alone:  # noqa: N801 - read as a word: `with left_alone(...):`
         self._begun = time.perf_counter()
 
     def __exit__(self, *_: object) -> None:
-        self._session.steering.sites.named(self._label).ran(time.perf_counter() - self._begun)
+        steering = self._session.steering
+        quick = steering.ran_alone(steering.sites.named(self._label), time.perf_counter() - self._begun)
         with running() as report:
-            report.leave_alone(True)
-        self._session.totals.leave_alone(True)
+            report.leave_alone(quick)
+        self._session.totals.leave_alone(quick)
 
 
 def tried(step: Callable[[], bool]) -> bool:
