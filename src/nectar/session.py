@@ -145,8 +145,6 @@ class Session:
         _sessions.discard(self)
         self._closed = True
         self.keeper.close(self.settings.linger)
-        if not self.settings.read_only and not self._without_settings:
-            self.steering.remember()
         if self._reservations is not None:
             self._reservations.close()
         if self._catalog is not None:
@@ -163,7 +161,8 @@ class Session:
 
 def _steering(settings: Settings) -> Steering:
     """What this process knows of its program and of its own cost; sessions with the same settings share it."""
-    memory = None if settings.home == Path(os.devnull) else settings.home / "programs"
+    forgets = settings.read_only or settings.home == Path(os.devnull)
+    memory = None if forgets else settings.home / "programs"
     chosen = (settings.overhead, settings.overhead_floor, memory)
     if chosen not in _steerings:
         _steerings[chosen] = Steering(*chosen)
@@ -337,6 +336,8 @@ def _end() -> None:
     _chosen, _disabled = None, True
     for session in sessions:
         session.close()
+    for steering in _steerings.values():
+        steering.remember()
 
 
 def _after_fork() -> None:

@@ -1,7 +1,10 @@
 """Queries that Nectar cannot help run without it, until they become slow."""
 
 import asyncio
+import json
 import os
+import subprocess
+import sys
 import time
 
 import polars as pl
@@ -189,3 +192,22 @@ def test_failed_queries_are_counted(log, enabled):
         day(log).with_columns(pl.col("page").cast(pl.Int64)).collect()
     assert enabled.totals.failed == 1
     assert "1 query failed" in str(enabled.totals)
+
+
+def test_what_a_process_has_learned_is_there_for_the_next(tmp_path, log):
+    script = tmp_path / "main.py"
+    script.write_text(
+        "import sys\nimport polars as pl\nfor number in range(40):\n"
+        "    frame = pl.scan_parquet(sys.argv[1]).filter(pl.col('seconds') > number).collect()\n"
+        "print(frame.height)\n"
+    )
+    home = tmp_path / "home"
+    environment = {**os.environ, "NECTAR_HOME": str(home), "NECTAR_RESERVE": "0", "NECTAR_OVERHEAD": "2%"}
+    command = [sys.executable, "-m", "nectar.cli", "run", "main.py", str(log / "day-1.parquet")]
+    for runs in (1, 2):
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+        assert done.stdout == "81\n"
+        (memory,) = (home / "programs").iterdir()
+        (name,) = found = json.loads(memory.read_text())["sites"]
+        assert name == f"{script}:4"
+        assert found[name][0] > 0, runs

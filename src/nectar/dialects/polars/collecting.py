@@ -212,6 +212,7 @@ class Look:
         elif not _are_untouched(query):
             part.keeping = "not kept: its site had been quick, and its files were changed since the program began"
         else:
+            query.forget_known()  # it was computed without
             self.computing += part.seconds  # of before; it is none of ours
             self._begun -= part.seconds
             self._keep(query, frame, part)

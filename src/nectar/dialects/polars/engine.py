@@ -93,7 +93,11 @@ class PolarsEngine(pl.Engine):
         """The frame of a query that Nectar cannot help, as far as it knows."""
         steering = session.steering
         begun = steering.timer()
-        frame: pl.DataFrame = self.inner.collect(lf, optimizations=optimizations)
+        try:
+            frame: pl.DataFrame = self.inner.collect(lf, optimizations=optimizations)
+        except BaseException:
+            session.totals.count_failed()
+            raise
         seconds = steering.timer() - begun
         if not steering.is_worth_a_late_look(site, seconds):
             quick = steering.ran_alone(site, seconds)
@@ -104,7 +108,7 @@ class PolarsEngine(pl.Engine):
         with running() as report:
             try:
                 self._look(session, report, site).late(lf, optimizations, frame, seconds)
-            except Exception:  # a mistake in Nectar must not stop the program
+            except (Exception, pl.exceptions.PanicException):  # a mistake in Nectar must not stop the program
                 _log.exception("a query that has run could not be looked at")
         return frame
 

@@ -1,0 +1,24 @@
+"""When this process began."""
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from nectar.overhead import process
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="this system does not tell")
+def test_it_is_told_to_the_hundredth_of_a_second_and_never_too_late():
+    before = time.time()
+    code = "import time; time.sleep(1); from nectar.overhead import process; print(process.began(), time.time())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    began, after = map(float, done.stdout.split())
+    assert before - 0.1 <= began <= after - 1
+
+
+def test_where_the_system_does_not_tell_nothing_is_older(monkeypatch):
+    monkeypatch.setattr(process.Path, "read_text", lambda self: "nothing")
+    assert process.began() == 0.0
