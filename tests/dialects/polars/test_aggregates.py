@@ -78,6 +78,26 @@ def test_merged_states_give_what_aggregating_at_once_gives():
     assert seen["merged"] > 0.9 * sum(seen.values()), seen
 
 
+I = pl.col("i")
+SHIFTED = {
+    "plus": I + 1, "before": 1 + I, "minus": I - (-1), "named": (I + 1).alias("n"), "twice": I + 1 + 1, "column": I + I,
+    "times": I * 2, "from": 1 - I, "cast": (I + 1).cast(pl.Int32), "literal": I + pl.lit(1, pl.Int16), "negated": -(I + 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("alone", [False, True])
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("name", SHIFTED)
+def test_sums_of_numbers_that_are_too_large_for_their_type(name, engine, alone):
+    """Polars makes the sum of x + 1 that of x and of as many ones: it has another value where x + 1 overflows."""
+    numbers = [32767, 5, -32768, 32766, 32767, None, 32767, 1]
+    frame = pl.DataFrame({"k": [1, 2] * 4, "i": numbers}, schema={"k": pl.Int64, "i": pl.Int16})
+    way = Way(engine, alone=alone)
+    aggregates = [SHIFTED[name].sum().alias("sum"), SHIFTED[name].mean().alias("mean")]
+    for some in (aggregates, aggregates[:1]):
+        expect_equal(way.in_parts(frame, [1, 2, 5], some), way.at_once(frame, some), way, name)
+
+
 @pytest.mark.parametrize("source", golden.AGGREGATES.split("\n")[1:-1])
 def test_each_aggregate_is_taken_apart_as_the_table_says_and_gives_the_same(source):
     (line,) = [line for line in golden.FILE.read_text(encoding="utf-8").splitlines() if line.split(" | ")[0] == source]

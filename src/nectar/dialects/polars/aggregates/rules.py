@@ -122,7 +122,15 @@ def _sum(whole: pl.Expr, of: Any, options: Any, states: States) -> Over:
     if kind is None or not (kind.is_numeric() or kind == pl.Duration):
         return Unmerged(f"sum of {kind or 'an unknown type'} cannot be merged")
     merge = _decimal_sum(kind) if isinstance(kind, pl.Decimal) else by("sum")
-    return states.of(whole, merge, is_sum=True, single=_each_row(of, lambda rows: rows.cast(kind)))
+    single = None if _is_shifted(of) else _each_row(of, lambda rows: rows.cast(kind))
+    return states.of(whole, merge, is_sum=True, single=single)
+
+
+def _is_shifted(of: Any) -> bool:
+    """Whether something is added to what is summed. Polars adds it to the sum, which does not overflow as rows may."""
+    while isinstance(of, dict) and "Alias" in of:
+        of = of["Alias"][0]
+    return isinstance(of, dict) and "BinaryExpr" in of and of["BinaryExpr"]["op"] in ("Plus", "Minus")
 
 
 def _each_row(of: Any, made: Callable[[pl.Expr], pl.Expr]) -> pl.Expr | None:
