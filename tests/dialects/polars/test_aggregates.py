@@ -78,10 +78,11 @@ def test_merged_states_give_what_aggregating_at_once_gives():
     assert seen["merged"] > 0.9 * sum(seen.values()), seen
 
 
-I = pl.col("i")
+X = pl.col("i")
 SHIFTED = {
-    "plus": I + 1, "before": 1 + I, "minus": I - (-1), "named": (I + 1).alias("n"), "twice": I + 1 + 1, "column": I + I,
-    "times": I * 2, "from": 1 - I, "cast": (I + 1).cast(pl.Int32), "literal": I + pl.lit(1, pl.Int16), "negated": -(I + 1),
+    "plus": X + 1, "before": 1 + X, "minus": X - (-1), "named": (X + 1).alias("n"), "twice": X + 1 + 1, "column": X + X,
+    "times": X * 2, "from": 1 - X, "cast": (X + 1).cast(pl.Int32), "literal": X + pl.lit(1, pl.Int16),
+    "negated": -(X + 1),
 }  # fmt: skip
 
 
