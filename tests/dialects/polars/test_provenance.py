@@ -106,7 +106,7 @@ def test_whatever_goes_wrong_with_it_the_result_is_kept(enabled, log, monkeypatc
     if broken == "record":
         monkeypatch.setattr(enabled.catalog.index, "record", fail)
     else:
-        monkeypatch.setattr("nectar.dialects.polars.keeping.sources_of", fail)
+        monkeypatch.setattr("nectar.dialects.polars.provenance.sources_of", fail)
     saved = nectar.save(shifted(log), "a")
     assert saved.kept
     assert "not on record" in caplog.text

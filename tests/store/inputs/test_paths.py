@@ -10,7 +10,8 @@ from nectar.store.inputs.paths import leads_there_since
 
 @pytest.fixture
 def place(tmp_path):
-    """Two folders with a file of the same name, a link to the first, and a moment after all that."""
+    """Two folders with a file of the same name, links to the first, in a folder of their own that nobody else changes."""
+    tmp_path = tmp_path / "inner" / "place"
     for name in ("one", "two"):
         (tmp_path / name / "inner").mkdir(parents=True)
         (tmp_path / name / "inner" / "file").write_text(name)
