@@ -7,10 +7,12 @@ thread, and everybody who asks for one says what happens without it.
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from typing import Final, TypeVar
 
 _In = TypeVar("_In")
@@ -23,6 +25,32 @@ _own: Final[weakref.WeakSet[threading.Thread]] = weakref.WeakSet()
 def is_of_nectar(thread: threading.Thread) -> bool:
     """Whether a thread works for Nectar, and not for the program."""
     return thread in _own
+
+
+@contextmanager
+def loading() -> Iterator[None]:
+    """Within the block a thread of Nectar loads a library, which changes what the process keeps."""
+    with _loading:
+        yield
+
+
+def wait_for_loading() -> None:
+    """What Nectar loads is loaded; nobody waits for long."""
+    if _loading.acquire(timeout=_PATIENCE):
+        _loading.release()
+
+
+_loading = threading.RLock()
+_PATIENCE: Final = 1.0  # seconds
+
+
+def _after_fork() -> None:
+    global _loading
+    _loading = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def started(work: Callable[[], object], name: str) -> threading.Thread | None:

@@ -92,6 +92,13 @@ def test_what_a_value_of_the_application_does_with_errors_makes_no_difference():
         fingerprint(Forgiving())
 
 
+def test_many_small_containers_are_stopped_too():
+    """None of them is large, and each is hashed by itself."""
+    rows = [list(range(number, number + 50)) for number in range(9_000)]
+    with pytest.raises(TooLargeError), patience(0.0):
+        fingerprint(rows)
+
+
 # calls
 
 
@@ -129,3 +136,33 @@ def test_calls_are_looked_at_again_when_the_function_becomes_slow(strict):
     for _ in range(20):
         site.ran(1.0)
     assert steering.looks_at_call(site)
+
+
+def test_a_function_that_is_left_alone_recurses_as_deep_as_ever(strict, monkeypatch):
+    @nectar.memo
+    def depth(n):
+        return 0 if n == 0 else 1 + depth(n - 1)
+
+    class Tree:
+        @nectar.memo
+        def depth(self, n):
+            return 0 if n == 0 else 1 + self.depth(n - 1)
+
+    monkeypatch.setattr(Steering, "looks_at_call", lambda self, site: False)
+    assert depth(700) == 700
+    assert Tree().depth(700) == 700
+    assert strict.totals.alone + strict.totals.waived == 1402
+
+
+def test_a_catalog_that_cannot_be_opened_is_no_matter_for_the_call(strict, monkeypatch):
+    def fail(*_, **__):
+        raise PermissionError("no")
+
+    monkeypatch.setattr("nectar.catalog.embedded.open_catalog", fail)
+    strict._catalog = None
+
+    @nectar.memo
+    def three():
+        return 3
+
+    assert three() == 3

@@ -17,6 +17,7 @@ import weakref
 import pytest
 
 import nectar
+from nectar import threads
 from nectar.observation import hook, named, opened, watch
 from nectar.observation.effects import Allowed
 from nectar.observation.watch import Watch
@@ -551,9 +552,10 @@ def test_settings_that_a_module_changes_at_the_end_of_its_import_are_not_told(tm
         assert not seen(computing)
 
 
-def test_settings_of_a_library_that_is_being_imported_are_not_compared(tmp_path, monkeypatch):
-    """Its module of settings is there, and is filled yet."""
-    package = tmp_path / "xarray"  # one of those whose settings are compared
+@pytest.fixture
+def half_imported(tmp_path, monkeypatch):
+    """A library whose settings are compared, in the middle of its import by another thread."""
+    package = tmp_path / "xarray"
     (package / "core").mkdir(parents=True)
     (package / "core" / "__init__.py").write_text("")
     (package / "core" / "options.py").write_text("OPTIONS = {}\n")
@@ -567,21 +569,45 @@ def test_settings_of_a_library_that_is_being_imported_are_not_compared(tmp_path,
     begun, go = threading.Event(), threading.Event()
     monkeypatch.setattr("builtins.begun", begun, raising=False)
     monkeypatch.setattr("builtins.go", go, raising=False)
-    thread = threading.Thread(target=lambda: __import__("xarray"))
-    thread.start()
-    try:
+
+    def imported(by_nectar):
+        def work():
+            if by_nectar:
+                with threads.loading():
+                    __import__("xarray")
+            else:
+                __import__("xarray")
+
+        thread = threading.Thread(target=work)
+        thread.start()
         assert begun.wait(20)
+        return thread, go
 
-        def computing():
-            go.set()
-            thread.join()
+    yield imported
+    go.set()
+    for name in ("xarray", "xarray.core", "xarray.core.options"):
+        sys.modules.pop(name, None)
 
-        assert not seen(computing)
-        (found,) = seen(lambda: sys.modules["xarray.core.options"].OPTIONS.update(width=90))
-        assert "options of xarray" in found.text
-    finally:
-        for name in ("xarray", "xarray.core", "xarray.core.options"):
-            sys.modules.pop(name, None)
+
+def test_what_a_library_sets_that_nectar_loads_meanwhile_is_not_told(half_imported):
+    """It is waited for."""
+    thread, go = half_imported(by_nectar=True)
+    threading.Timer(0.1, go.set).start()
+    assert not seen(thread.join)
+    (found,) = seen(lambda: sys.modules["xarray.core.options"].OPTIONS.update(width=90))
+    assert "options of xarray" in found.text
+
+
+def test_what_a_library_sets_that_the_program_loads_meanwhile_is_in_doubt(half_imported):
+    thread, go = half_imported(by_nectar=False)
+
+    def computing():
+        go.set()
+        thread.join()
+
+    (found,) = seen(computing)
+    assert "options of xarray" in found.text
+    assert not found.certain
 
 
 def test_what_is_done_for_an_object_that_was_let_go_is_not_certain(tmp_path):

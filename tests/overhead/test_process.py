@@ -22,3 +22,16 @@ def test_it_is_told_to_the_hundredth_of_a_second_and_never_too_late():
 def test_where_the_system_does_not_tell_nothing_is_older(monkeypatch):
     monkeypatch.setattr(process.Path, "read_text", lambda self: "nothing")
     assert process.began() == 0.0
+
+
+@pytest.mark.parametrize("change", ["clock", "mount", "fork"])
+def test_after_a_change_of_clock_mounts_or_process_nothing_is_older(monkeypatch, change):
+    assert process.began() > 0
+    if change == "clock":
+        offset = process._offset()
+        monkeypatch.setattr(process, "_offset", lambda: offset + 5)
+    else:
+        noted = process._note()
+        other = (noted[0] + 1, noted[1]) if change == "fork" else (noted[0], noted[1] + b"more")
+        monkeypatch.setattr(process, "_note", lambda: other)
+    assert process.began() == 0.0

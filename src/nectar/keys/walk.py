@@ -288,9 +288,8 @@ class Walk:
     def _refer_back(self, value: object, label: str, number: int) -> None:
         tie = self._ambiguous.get(number)
         if tie is not None and not any(tie is each for each in self._ties):
-            raise UnencodableError(
-                describe_type(value), self.path(), "it is one of several equal members of a set, and used elsewhere too"
-            )
+            why = "it is one of several equal members of a set, and used elsewhere too"
+            raise UnencodableError(describe_type(value), self.path(), why)
         if self._excused and not self.is_settled(value):
             for refusal in self._excused.get(id(value), ()):
                 self.refuse(replace(refusal, excuse=None))
@@ -305,9 +304,8 @@ class Walk:
         above = self._above
         while above is not None:
             if any(frame.value is value and frame.expansion.unordered for frame in above._stack):
-                raise UnencodableError(
-                    describe_type(value), self.path(), "it is a set that is reached from its own members"
-                )
+                why = "it is a set that is reached from its own members"
+                raise UnencodableError(describe_type(value), self.path(), why)
             above = above._above
 
     def _expand(self, value: object) -> Expansion:
@@ -340,6 +338,8 @@ class Walk:
         if not expansion.by_value:
             self._seen[id(value)] = len(self._seen)
         self._kept.append(value)
+        if not len(self._kept) & 511:
+            stop_if_over(self.path)
         self._out += _opening(expansion.tag) + sized(expansion.payload)
         self._out += len(expansion.buffers).to_bytes(4, "little")
         for buffer in expansion.buffers:

@@ -19,6 +19,7 @@ from importlib import _bootstrap
 from typing import Any, Final, NamedTuple
 
 from nectar.recursion import limit_of_program
+from nectar.threads import wait_for_loading
 
 State = list[tuple["Kept", object]]
 
@@ -36,22 +37,16 @@ class Kept(NamedTuple):
 
 
 def state_now() -> State:
-    """What the process keeps at this moment, of modules that are loaded; one that is being imported is not yet."""
-    modules = sys.modules
-    there = [kept for kept in _KEPT if kept.module in modules]
+    """What the process keeps at this moment, of modules that are loaded."""
     if is_importing():
-        there = [kept for kept in there if not _is_half_imported(kept.module.partition(".")[0])]
-    return [(kept, _taken(kept, modules[kept.module])) for kept in there]
+        wait_for_loading()
+    modules = sys.modules
+    return [(kept, _taken(kept, modules[kept.module])) for kept in _KEPT if kept.module in modules]
 
 
 def is_importing() -> bool:
     """Whether some thread is in the middle of an import: its module is there already, and changes settings yet."""
     return bool(_bootstrap._module_locks)  # type: ignore[attr-defined]
-
-
-def _is_half_imported(package: str) -> bool:
-    space = getattr(sys.modules.get(package), "__dict__", None)
-    return type(space) is dict and _is_being_imported(space)
 
 
 def differences(before: State, imported: bool) -> Iterator[str]:

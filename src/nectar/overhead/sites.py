@@ -21,6 +21,7 @@ _log: Final = logging.getLogger("nectar")
 _RECENT: Final = 0.25  # what the latest run counts among those before it
 _MOST: Final = 2_000  # sites that are remembered of a program
 _MOST_PROGRAMS: Final = 500
+_USUAL: Final = 10e-3  # seconds that looks take, most of them
 _MOST_LOOKS: Final = 32  # beyond which older ones count half
 
 
@@ -103,6 +104,7 @@ class Sites:
             if self._path is not None:
                 found = json.loads(self._path.read_bytes())
                 self.figures.update(_numbers(found["figures"]))
+                self.figures["look"] = min(self.figures.get("look", _USUAL), _USUAL)  # it may have been an exception
                 self.sums.update(_numbers(found.get("sums", {})))
                 self._remembered = {
                     str(name): (float(seconds), 1, int(looks), int(hits), bool(kept))
@@ -119,7 +121,7 @@ class Sites:
             return
         before = self._remembered.items()
         sites = {name: (seconds, looks, hits, kept) for name, (seconds, _, looks, hits, kept) in before}
-        for site in self._known.values():
+        for site in list(self._known.values()):
             if site.runs:
                 sites.pop(site.name, None)  # so that it stands among the latest
                 sites[site.name] = (site.seconds, site.looks, site.hits, site.kept or site.keeps)
@@ -128,7 +130,9 @@ class Sites:
         latest = dict(list(sites.items())[-_MOST:])
         text = json.dumps({"figures": self.figures, "sums": self.sums, "sites": latest})
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            if not self._path.parent.parent.is_dir():  # somebody has deleted the home
+                return
+            self._path.parent.mkdir(exist_ok=True)
             _make_room(self._path.parent)
             unfinished = self._path.with_suffix(f".{os.getpid()}")
             unfinished.write_text(text)

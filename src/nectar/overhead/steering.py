@@ -20,6 +20,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
+from nectar.overhead import process  # noqa: F401 - notes what is there when Nectar begins
 from nectar.overhead.ledger import Ledger
 from nectar.overhead.sites import Site, Sites
 
@@ -148,7 +149,7 @@ class Steering:
     def remember(self) -> None:
         """Later processes know what was learned; people who ask what Nectar costs are told."""
         ledger = self.ledger
-        now: dict[str, float] = {str(purpose): seconds for purpose, seconds in ledger.spent.items()}
+        now: dict[str, float] = {str(purpose): seconds for purpose, seconds in list(ledger.spent.items())}
         now |= {"program": ledger.program, "saved": ledger.saved, "left alone": self.left_alone, "waived": self.waived}
         self.sites.remember({name: value - self._told.get(name, 0.0) for name, value in now.items()})
         self._told = now

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -13,8 +14,11 @@ from polars.lazyframe import engine_config
 from polars.testing import assert_frame_equal
 
 import nectar
+from nectar import session
 from nectar.overhead import process
 from nectar.overhead.steering import Steering
+from nectar.store.inputs import local
+from nectar.store.inputs.mounts import SystemMounts
 
 
 class Timer:
@@ -60,8 +64,9 @@ def engine(steered, monkeypatch):
 
 @pytest.fixture
 def old_files(monkeypatch):
-    """All files were there when this process began."""
-    monkeypatch.setattr(process, "began", lambda: time.time() + 60)
+    """All files were there long before this process began, on a disk."""
+    monkeypatch.setattr(process, "began", lambda: time.time() + 400)
+    monkeypatch.setattr(SystemMounts, "kind", lambda self, path, device, now: "ext4")
 
 
 def day(log, least=0):
@@ -108,16 +113,22 @@ def test_a_quick_site_that_becomes_slow_is_reused_from_its_second_slow_run(steer
     assert engine.runs == ran + 1
 
 
-@pytest.mark.parametrize("query", ["function", "folder", "changed", "refused", "other files"])
-def test_what_ran_alone_is_not_kept_unless_its_key_is_certain(steered, engine, log, monkeypatch, query):
-    began = time.time() + (0 if query == "changed" else 60)
-    monkeypatch.setattr(process, "began", lambda: began)
+@pytest.mark.parametrize(
+    "query", ["function", "folder", "changed", "refused", "other files", "memory", "series", "relative"]
+)
+def test_what_ran_alone_is_not_kept_unless_its_key_is_certain(steered, engine, log, monkeypatch, old_files, query):
+    if query == "changed":
+        monkeypatch.setattr(process, "began", time.time)
+    monkeypatch.chdir(log)
     frames = {
         "function": lambda: day(log).with_columns(pl.col("page").map_elements(str.upper, return_dtype=pl.String)),
         "folder": lambda: pl.scan_parquet(log / "*.parquet"),
         "changed": lambda: day(log),
         "refused": lambda: day(log).with_columns(pl.col("seconds").shuffle()),
         "other files": lambda: used,
+        "memory": lambda: day(log).join(pl.LazyFrame({"page": ["a", "b"]}), on="page"),
+        "series": lambda: day(log).filter(pl.col("page").is_in(pl.Series(["a"] * 50).implode())),
+        "relative": lambda: pl.scan_parquet("day-1.parquet"),
     }
     used = pl.scan_parquet(log / "*.parquet").filter(pl.col("seconds") > 3)
     used.collect_schema()
@@ -139,6 +150,8 @@ def test_a_file_that_is_put_in_place_while_a_query_runs_alone(steered, engine, l
     pl.DataFrame({"page": ["z"], "seconds": [99], "day": [9]}).write_parquet(new)
     for _ in range(30):
         collected(day(log))
+    monkeypatch.setattr(local, "_UNWRITTEN", 0)
+    monkeypatch.setattr(SystemMounts, "kind", lambda self, path, device, now: "ext4")
     began = time.time() + 2.5  # everything up to now is old, what comes is not
     monkeypatch.setattr(process, "began", lambda: began)
     time.sleep(max(0.0, began + 0.1 - time.time()))
@@ -211,3 +224,25 @@ def test_what_a_process_has_learned_is_there_for_the_next(tmp_path, log):
         (name,) = found = json.loads(memory.read_text())["sites"]
         assert name == f"{script}:4"
         assert found[name][0] > 0, runs
+
+
+@pytest.mark.parametrize("error", [ImportError, RecursionError, RuntimeError])
+def test_what_looks_at_queries_cannot_be_loaded(enabled, log, monkeypatch, tmp_path, error):
+    def fail(*_):
+        raise error("no")
+
+    monkeypatch.setattr("nectar.dialects.polars.engine._loaded", fail)
+    assert day(log).collect().height == 120
+    assert [each.height for each in pl.collect_all([day(log), day(log, 60)])] == [120, 61]
+    day(log).sink_parquet(tmp_path / "out.parquet")
+    assert pl.read_parquet(tmp_path / "out.parquet").height == 120
+
+
+def test_a_home_that_was_deleted_stays_so(tmp_path, log, monkeypatch):
+    with nectar.reuse(home=tmp_path / "gone", reserve=0) as run:
+        day(log).collect()
+    assert run.parts
+    shutil.rmtree(tmp_path / "gone")
+    for steering in list(session._steerings.values()):
+        steering.remember()
+    assert not (tmp_path / "gone").exists()

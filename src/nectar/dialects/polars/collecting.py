@@ -7,6 +7,7 @@ for its own time: all of it but what the engine took.
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -16,6 +17,7 @@ import polars as pl
 from nectar.dialects.polars.flags import flags_of
 from nectar.dialects.polars.keeping import claimed, keep, release
 from nectar.dialects.polars.query import Query, about, is_own_fault, prepared
+from nectar.dialects.polars.resolution import size_of_constants
 from nectar.errors import NectarError, TooLargeError
 from nectar.keys.patience import patience
 from nectar.overhead import process
@@ -109,7 +111,9 @@ class Look:
     def compute(self, query: Query, lf: pl.LazyFrame, options: dict[str, Any]) -> pl.DataFrame:
         """The frame of a query whose result is not known; it is kept in the background."""
         begun = self._timer()
-        if claimed(query):  # another process was about to finish it
+        is_known = claimed(query)
+        self._begun += self._timer() - begun  # waiting for another process is no work
+        if is_known:
             known = query.result()
             if known is not None:
                 self.tell_hits(query, self._timer() - begun)
@@ -137,9 +141,9 @@ class Look:
         """The result, and whether it is that of the query as it was given; which runs if what we made of it fails."""
         run = _watched(query, lambda frame: self._timed(lambda: self.inner.collect(frame, **options)))
         if query.known or query.choice.keep or query.growing:
-            from nectar.dialects.polars.computing import computed  # takes long to load
-
             try:
+                from nectar.dialects.polars.computing import computed  # takes long to load
+
                 return computed(query, run), False
             except (Exception, pl.exceptions.PanicException) as error:
                 if not is_own_fault(query, error):
@@ -188,33 +192,34 @@ class Look:
         this process began: before that, nobody can have looked at it. What Python functions did was not watched.
         """
         part = self.report.add(Part("query", "computed", seconds))
+        self.computing, self._begun = seconds, self._begun - seconds  # of before; it is none of ours
+        known = False
         try:
             query = self._prepared(lf, optimizations)
             if isinstance(query, str):
                 part.outcome, part.explain = "uncacheable", lambda: query
                 return
+            known = query.result() is not None
             try:
-                self._keep_late(query, frame, part)
+                self._keep_late(query, lf, frame, part)
             finally:
                 query.close()
         finally:
             self.session.totals.count(part)
-            self.end()
+            self.end(known)
 
-    def _keep_late(self, query: Query, frame: pl.DataFrame, part: Part) -> None:
+    def _keep_late(self, query: Query, lf: pl.LazyFrame, frame: pl.DataFrame, part: Part) -> None:
         told = _part_of(self.session, query)
         part.name, part.outcome, part.key, part.explain = told.name, told.outcome, told.key, told.explain
-        query.runs(query.keyed.program.root)
         if query.result() is not None:
             part.keeping = "known already: it was not looked for, as its site had been quick"
         elif query.keyed.live:
             part.keeping = "not kept: nobody watched its Python functions, as its site had been quick"
-        elif not _are_untouched(query):
-            part.keeping = "not kept: its site had been quick, and its files were changed since the program began"
+        elif size_of_constants(lf.clone()) or not _are_untouched(query):
+            part.keeping = "not kept: its site had been quick, and what it reads may have changed meanwhile"
         else:
             query.forget_known()  # it was computed without
-            self.computing += part.seconds  # of before; it is none of ours
-            self._begun -= part.seconds
+            query.runs(query.keyed.program.root)
             self._keep(query, frame, part)
 
     # several queries
@@ -297,8 +302,11 @@ class Look:
 def _are_untouched(query: Query) -> bool:
     """Whether all that a query reads are files that it names, and nobody has touched them since this process began."""
     plan = query.keyed.plan
+    if query.keyed.reads_memory:
+        return False
     for number, source, _ in query.keyed.sources:
-        if source.files and [path["inner"] for path in plan.steps[number].body["sources"]["Paths"]] != [*source.files]:
+        named = [path["inner"] for path in plan.steps[number].body["sources"]["Paths"]] if source.files else []
+        if named != [*source.files] or not all(map(os.path.isabs, named)):
             return False
     return query.session.inputs.are_older(query.keyed.identities, process.began())
 

@@ -64,8 +64,15 @@ class PolarsEngine(pl.Engine):
             return None
         return session.steering.site(frame_of_program())
 
-    def _look(self, session: Session, report: RunReport, site: Site | None) -> Look:
-        return _loaded(session)(self.inner, session, report, site)
+    def _look(self, session: Session, report: RunReport, site: Site | None) -> Look | None:
+        """What looks at a query; None if it cannot be had, and then the query runs as it is."""
+        try:
+            return _loaded(session)(self.inner, session, report, site)
+        except RecursionError:  # the program is nearly as deep as it may get: there is no room to say so
+            return None
+        except Exception:  # a mistake in Nectar must not stop the program
+            _log.exception("nothing is reused here")
+            return None
 
     # frames
 
@@ -86,7 +93,9 @@ class PolarsEngine(pl.Engine):
     def _collect(self, session: Session, site: Site | None, lf: pl.LazyFrame, optimizations: Any) -> pl.DataFrame:
         if site is None or session.steering.looks_at(site):
             with running() as report:
-                return self._look(session, report, site).collect(lf, {"optimizations": optimizations})
+                look = self._look(session, report, site)
+                options = {"optimizations": optimizations}
+                return self.inner.collect(lf, **options) if look is None else look.collect(lf, options)
         return self._collect_alone(session, site, lf, optimizations)
 
     def _collect_alone(self, session: Session, site: Site, lf: pl.LazyFrame, optimizations: Any) -> pl.DataFrame:
@@ -107,7 +116,9 @@ class PolarsEngine(pl.Engine):
             return frame
         with running() as report:
             try:
-                self._look(session, report, site).late(lf, optimizations, frame, seconds)
+                look = self._look(session, report, site)
+                if look is not None:
+                    look.late(lf, optimizations, frame, seconds)
             except (Exception, pl.exceptions.PanicException):  # a mistake in Nectar must not stop the program
                 _log.exception("a query that has run could not be looked at")
         return frame
@@ -128,7 +139,11 @@ class PolarsEngine(pl.Engine):
             return self.inner.collect_all(lfs, optimizations=optimizations)  # type: ignore[no-any-return]
         if site is None or session.steering.looks_at(site):
             with running() as report:
-                return self._look(session, report, site).collect_all(lfs, optimizations)
+                look = self._look(session, report, site)
+                if look is not None:
+                    return look.collect_all(lfs, optimizations)
+        if site is None:
+            return self.inner.collect_all(lfs, optimizations=optimizations)  # type: ignore[no-any-return]
         return _left_alone(session, site, lambda: self.inner.collect_all(lfs, optimizations=optimizations), len(lfs))  # type: ignore[no-any-return]
 
     # in the background
@@ -169,8 +184,10 @@ class PolarsEngine(pl.Engine):
         self, session: Session, site: Site | None, lf: pl.LazyFrame, method: str, options: dict[str, Any]
     ) -> Any:
         """A result that is still being computed when it is handed out: how long it takes is not known."""
-        rewritten, query = self._rewritten(session, site, lf, options["optimizations"])
+        rewritten, query, look = self._rewritten(session, site, lf, options["optimizations"])
         result = getattr(self.inner, method)(rewritten, **options)
+        if look is not None:
+            look.end()
         session.totals.count_unkept("its result is handed out while it is being computed")
         return _lasting(result, query)
 
@@ -213,7 +230,7 @@ class PolarsEngine(pl.Engine):
     def _sink_looked_at(
         self, session: Session, site: Site | None, write: Any, lf: pl.LazyFrame, target: Any, options: dict[str, Any]
     ) -> None:
-        rewritten, query = self._rewritten(session, site, lf, options["optimizations"])
+        rewritten, query, look = self._rewritten(session, site, lf, options["optimizations"])
         begun = session.steering.timer()
         try:
             write(rewritten, target, **options)
@@ -225,17 +242,18 @@ class PolarsEngine(pl.Engine):
         finally:
             if query is not None:
                 query.close()
-        if site is not None:
-            site.ran(session.steering.timer() - begun)
+        if look is not None:
+            look.computing += session.steering.timer() - begun
+            look.end()
         session.totals.count_unkept("its result went into a file or to a function")
 
     def _rewritten(
         self, session: Session, site: Site | None, lf: pl.LazyFrame, optimizations: Any
-    ) -> tuple[pl.LazyFrame, Query | None]:
-        """The query with its known parts as sources, or as it is."""
-        if site is not None and not session.steering.looks_at(site):
-            return lf, None
-        return self._look(session, RunReport(), site).rewritten(lf, optimizations)
+    ) -> tuple[pl.LazyFrame, Query | None, Look | None]:
+        """The query with its known parts as sources, or as it is; and the look that is to be ended."""
+        looks = site is None or session.steering.looks_at(site)
+        look = self._look(session, RunReport(), site) if looks else None
+        return (lf, None, None) if look is None else (*look.rewritten(lf, optimizations), look)
 
 
 class _EngineOfAll(PolarsEngine):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from nectar.catalog.flights import leading
 from nectar.dialects.python.invocation import Invocation
-from nectar.errors import EnvironmentFailure, NectarError
+from nectar.errors import EnvironmentFailure
 from nectar.keys.api import fingerprint
 from nectar.recursion import deeper, room
 from nectar.report.run import Part, RunReport
@@ -203,7 +203,7 @@ def _load(session: Session) -> None:
     if session.steering.ledger.spent.get("starting"):
         return
     begun = time.perf_counter()
-    with suppress(NectarError):
+    with suppress(Exception):  # whatever is wrong, looking at the call says it
         fingerprint(_load)
         session.catalog  # noqa: B018 - it is opened
     session.steering.ledger.spend("starting", time.perf_counter() - begun)
@@ -212,15 +212,21 @@ def _load(session: Session) -> None:
 class left_alone:  # noqa: N801 - read as a word: `with left_alone(...):`
     """Within the block a function runs without a look, and its time is noted: it may become slow."""
 
-    __slots__ = ("_begun", "_label", "_session")
+    __slots__ = ("_begun", "_deeper", "_label", "_session")
 
     def __init__(self, session: Session, label: str) -> None:
-        self._session, self._label = session, label
+        self._session, self._label, self._deeper = session, label, deeper()
 
     def __enter__(self) -> None:
+        self._deeper.__enter__()
         self._begun = time.perf_counter()
 
     def __exit__(self, *_: object) -> None:
+        self._deeper.__exit__()
+        with suppress(RecursionError):  # the program is nearly as deep as it may get
+            self._note()
+
+    def _note(self) -> None:
         steering = self._session.steering
         quick = steering.ran_alone(steering.sites.named(self._label), time.perf_counter() - self._begun)
         with running() as report:

@@ -311,8 +311,11 @@ class Bound:
         """What the method gives for these arguments."""
         memo, session = self.__func__, current()
         args = (self.__self__, *args)
-        if session is None or memo.is_async or memo.is_left_alone(session):
+        if session is None or memo.is_async:
             return memo(*args, **kwargs)
+        if memo.is_left_alone(session):
+            with left_alone(session, memo.label):
+                return memo.function(*args, **kwargs)
         with Calling(memo, session, args, kwargs) as calling:  # here too, for methods that call themselves
             if not calling.is_known:
                 calling.value = memo.function(*args, **kwargs)

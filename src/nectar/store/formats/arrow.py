@@ -17,6 +17,7 @@ from nectar.errors import MissingExtraError, StoreFailure, UserError
 from nectar.store.manifest import Column, Writer
 from nectar.store.sinks import HashingSink
 from nectar.store.sources import Source
+from nectar.threads import loading
 
 if TYPE_CHECKING:
     import polars as pl
@@ -163,8 +164,9 @@ def _library(name: str) -> Any:
     # Imported by name and not by statement at the top: nothing here is needed until a table is written or read.
     try:
         if name == "pyarrow":
-            import pyarrow
-            import pyarrow.ipc
+            with loading():
+                import pyarrow
+                import pyarrow.ipc
 
             return pyarrow
         import polars

@@ -82,19 +82,23 @@ class LocalInputs:
         return Reading(Seen(seen.url, size, seen.stamp, seen.trust), digest)
 
     def is_older(self, path: str, moment: float) -> bool:
-        """Whether neither the file was touched since a moment in the past, nor what leads to it.
+        """Whether neither the file was touched since a moment in the past, nor what leads to it; no if in doubt.
 
-        Only where that moment and those of changes are of one clock.
+        Only where that moment and those of changes are of one clock, and long enough before it that nothing is left
+        which somebody wrote through a memory map.
         """
         before = int(moment * 1e9) - self._guard
         try:
-            status = status_at(path)
-            kind = self._mounts.kind(path, status.st_dev, self._clock.now())
-            if kind not in OF_THIS_MACHINE or not stat.S_ISREG(status.st_mode) or may_be_written(path):
+            if not os.path.isabs(path) or may_be_written(path) or not leads_there_since(path, before, self._is_own):
                 return False
-            return max(status.st_mtime_ns, status.st_ctime_ns) < before and leads_there_since(path, before)
+            status = status_at(path)
+            return stat.S_ISREG(status.st_mode) and max(status.st_mtime_ns, status.st_ctime_ns) < before - _UNWRITTEN
         except (OSError, ValueError):
             return False
+
+    def _is_own(self, path: str, device: int) -> bool:
+        """Whether what lies there has the clock of this machine, and a disk."""
+        return self._mounts.kind(path, device, self._clock.now()) in OF_THIS_MACHINE - _NEVER_WRITTEN
 
     def place(self, path: str) -> bytes:
         """32 bytes that stand for where a file lies, whatever it holds."""
