@@ -1,5 +1,6 @@
 """A key is made of everything, or not at all, however little time there is."""
 
+import asyncio
 import warnings
 
 import pytest
@@ -166,3 +167,13 @@ def test_a_catalog_that_cannot_be_opened_is_no_matter_for_the_call(strict, monke
         return 3
 
     assert three() == 3
+
+
+def test_coroutine_functions_are_left_alone_too(strict, monkeypatch):
+    @nectar.memo
+    async def double(n):
+        return 2 * n
+
+    monkeypatch.setattr(Steering, "looks_at_call", lambda self, site: False)
+    assert asyncio.run(double(3)) == 6
+    assert strict.totals.alone + strict.totals.waived == 1

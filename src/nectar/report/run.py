@@ -125,7 +125,8 @@ class RunReport:
         if not self.parts:
             return "nectar: nothing has run yet"
         kept = [part.size for part in self.parts if part.keeping in ("kept", "being kept")]
-        return summary(len(self.parts), len(self.reused), self.seconds_saved, len(kept), sum(kept))
+        told = summary(len(self.parts), len(self.reused), self.seconds_saved, len(kept), sum(kept))
+        return f"{told}; {self.alone:,} more left alone" if self.alone else told
 
     def __repr__(self) -> str:
         return f"<RunReport: {self}>"

@@ -246,3 +246,16 @@ def test_a_home_that_was_deleted_stays_so(tmp_path, log, monkeypatch):
     for steering in list(session._steerings.values()):
         steering.remember()
     assert not (tmp_path / "gone").exists()
+
+
+def test_failed_sinks_are_counted(enabled, log, tmp_path):
+    with pytest.raises(OSError):
+        day(log).sink_parquet(tmp_path / "nowhere" / "out.parquet")
+    assert enabled.totals.failed == 1
+
+
+def test_a_block_tells_what_was_left_alone_beside_its_parts(steered, engine, log):
+    with session.running() as report:
+        for least in range(5):
+            collected(day(log, least))
+    assert str(report).endswith("; 4 more left alone")

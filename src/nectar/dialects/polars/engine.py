@@ -239,6 +239,9 @@ class PolarsEngine(pl.Engine):
                 raise
             _log.info("the query runs as it was given: Polars broke down over what we made of it: %s", error)
             write(lf, target, **options)
+        except BaseException:
+            session.totals.count_failed()
+            raise
         finally:
             if query is not None:
                 query.close()
@@ -277,7 +280,11 @@ def _left_alone(session: Session, site: Site, run: Callable[[], Any], queries: i
     """What queries give that Nectar does not look at."""
     timer = session.steering.timer
     begun = timer()
-    found = run()
+    try:
+        found = run()
+    except BaseException:
+        session.totals.count_failed()
+        raise
     seconds = timer() - begun
     quick = session.steering.ran_alone(site, seconds)
     with running() as report:

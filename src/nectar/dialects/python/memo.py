@@ -137,6 +137,9 @@ class Memoized(Generic[_P, _R]):
         return not steering.is_free and not steering.looks_at_call(steering.sites.named(self.label))
 
     async def _call_async(self, session: Session, args: Any, kwargs: Any, refresh: bool = False) -> Any:
+        if not refresh and self.is_left_alone(session):
+            with left_alone(session, self.label):
+                return await self.function(*args, **kwargs)  # type: ignore[misc]
         async with Calling(self, session, args, kwargs, refresh) as calling:
             if not calling.is_known:
                 calling.value = await self.function(*args, **kwargs)  # type: ignore[misc]
