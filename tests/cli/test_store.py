@@ -443,6 +443,7 @@ def test_stats_without_limits(filled, monkeypatch):
 
 
 def test_stats_tell_what_nectar_itself_costs(home):
+    home.mkdir(exist_ok=True)
     steering = Steering(0.02, 0.05, home / "programs", program="main.py", age=100.0)
     site = steering.sites.named("f")
     steering.looked(site, 2.0, 0.5, hit=True)
