@@ -64,6 +64,7 @@ class Environment:
         # Neither settings of pip nor modules of this environment reach the other one.
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "PYTHON", "NECTAR_"))}
         self.environment = kept | {"PIP_CONFIG_FILE": os.devnull, "NECTAR_HOME": str(folder / "home")}
+        self.environment["NECTAR_OVERHEAD"] = "unlimited"  # its queries are so quick that they would be left alone
         venv.create(folder / "env", with_pip=True)
         self.run("-m", "pip", "install", "-qq", "--no-index", "--find-links", WHEELS, what)
 
