@@ -150,9 +150,9 @@ def test_a_function_that_is_left_alone_recurses_as_deep_as_ever(strict, monkeypa
             return 0 if n == 0 else 1 + self.depth(n - 1)
 
     monkeypatch.setattr(Steering, "looks_at_call", lambda self, site: False)
-    assert depth(700) == 700
-    assert Tree().depth(700) == 700
-    assert strict.totals.alone + strict.totals.waived == 1402
+    assert depth(400) == 400  # from Python 3.12 on, objects that are called get no deeper than 500
+    assert Tree().depth(400) == 400
+    assert strict.totals.alone + strict.totals.waived == 802
 
 
 def test_a_catalog_that_cannot_be_opened_is_no_matter_for_the_call(strict, monkeypatch):
