@@ -32,9 +32,11 @@ def leads(path, moment, is_local=lambda path, device: True):
 def test_what_nobody_touched_leads_where_it_led(place):
     moment = time.time_ns()
     assert leads(place / "one/inner/file", moment)
+    time.sleep(0.05)
     (place / "beside").write_text("a file beside others makes no difference")
-    (place / "one" / "beside").write_text("nor here")
     assert leads(place / "one/inner/file", moment)
+    (place / "one" / "beside").write_text("now one may have been put there with it")
+    assert not leads(place / "one/inner/file", moment)
 
 
 @pytest.mark.parametrize("puts_time_back", [False, True])
