@@ -23,6 +23,7 @@ from typing import Final
 from nectar.overhead import process  # noqa: F401 - notes what is there when Nectar begins
 from nectar.overhead.ledger import Ledger
 from nectar.overhead.sites import Site, Sites
+from nectar.quantities import show_duration
 
 _LOOK: Final = 5e-3  # seconds that a look takes, until one has been measured
 _GAIN: Final = 2.0  # how many times what a look costs it must be expected to save
@@ -165,12 +166,13 @@ class Steering:
             return ""
         reading, writing = self._usual_look + size / _READING, self.writing(size)
         if seconds <= reading:
-            return f"computing it took {_short(seconds)}, finding it again would take about {_short(reading)}"
+            again = f"finding it again would take about {show_duration(reading)}"
+            return f"computing it took {show_duration(seconds)}, {again}"
         if writing <= max(self.ledger.left, _SMALL * seconds) or (asked_before and seconds - reading > _GAIN * writing):
             return ""
         return (
-            f"writing it would take about {_short(writing)}, and Nectar may not work so long for this program yet "
-            "(setting: overhead)"
+            f"writing it would take about {show_duration(writing)}, and Nectar may not work so long for this program "
+            "yet (setting: overhead)"
         )
 
     def writing(self, size: int) -> float:
@@ -183,7 +185,3 @@ class Steering:
             speed = size / (seconds - _FILE)
             usual = self.sites.figures.get("writing", speed)
             self.sites.figures["writing"] = usual + (speed - usual) / 4
-
-
-def _short(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds >= 1.0 else f"{seconds * 1e3:.1f} ms"

@@ -114,7 +114,8 @@ def test_a_quick_site_that_becomes_slow_is_reused_from_its_second_slow_run(steer
 
 
 @pytest.mark.parametrize(
-    "query", ["function", "folder", "changed", "refused", "other files", "memory", "series", "relative"]
+    "query",
+    ["function", "folder", "changed", "refused", "other files", "memory", "series", "hidden series", "relative"],
 )
 def test_what_ran_alone_is_not_kept_unless_its_key_is_certain(steered, engine, log, monkeypatch, old_files, query):
     if query == "changed":
@@ -128,6 +129,7 @@ def test_what_ran_alone_is_not_kept_unless_its_key_is_certain(steered, engine, l
         "other files": lambda: used,
         "memory": lambda: day(log).join(pl.LazyFrame({"page": ["a", "b"]}), on="page"),
         "series": lambda: day(log).filter(pl.col("page").is_in(pl.Series(["a"] * 50).implode())),
+        "hidden series": lambda: day(log).with_columns(v=pl.concat_list(pl.col("seconds").cum_sum() + pl.Series([1]))),
         "relative": lambda: pl.scan_parquet("day-1.parquet"),
     }
     used = pl.scan_parquet(log / "*.parquet").filter(pl.col("seconds") > 3)

@@ -17,7 +17,6 @@ import polars as pl
 from nectar.dialects.polars.flags import flags_of
 from nectar.dialects.polars.keeping import claimed, keep, release
 from nectar.dialects.polars.query import Query, about, is_own_fault, prepared
-from nectar.dialects.polars.resolution import size_of_constants
 from nectar.errors import NectarError, TooLargeError
 from nectar.keys.patience import patience
 from nectar.overhead import process
@@ -201,21 +200,21 @@ class Look:
                 return
             known = query.result() is not None
             try:
-                self._keep_late(query, lf, frame, part)
+                self._keep_late(query, frame, part)
             finally:
                 query.close()
         finally:
             self.session.totals.count(part)
             self.end(known)
 
-    def _keep_late(self, query: Query, lf: pl.LazyFrame, frame: pl.DataFrame, part: Part) -> None:
+    def _keep_late(self, query: Query, frame: pl.DataFrame, part: Part) -> None:
         told = _part_of(self.session, query)
         part.name, part.outcome, part.key, part.explain = told.name, told.outcome, told.key, told.explain
         if query.result() is not None:
             part.keeping = "known already: it was not looked for, as its site had been quick"
         elif query.keyed.live:
             part.keeping = "not kept: nobody watched its Python functions, as its site had been quick"
-        elif size_of_constants(lf.clone()) or not _are_untouched(query):
+        elif not _are_untouched(query):
             part.keeping = "not kept: its site had been quick, and what it reads may have changed meanwhile"
         else:
             query.forget_known()  # it was computed without
@@ -302,13 +301,20 @@ class Look:
 def _are_untouched(query: Query) -> bool:
     """Whether all that a query reads are files that it names, and nobody has touched them since this process began."""
     plan = query.keyed.plan
-    if query.keyed.reads_memory:
-        return False
+    if query.keyed.reads_memory or any(_holds_series(step.body) for step in plan.steps):
+        return False  # somebody may have changed what they lie over
     for number, source, _ in query.keyed.sources:
         named = [path["inner"] for path in plan.steps[number].body["sources"]["Paths"]] if source.files else []
         if named != [*source.files] or not all(map(os.path.isabs, named)):
             return False
     return query.session.inputs.are_older(query.keyed.identities, process.began())
+
+
+def _holds_series(value: Any) -> bool:
+    """Whether a column in memory stands in a step."""
+    if isinstance(value, dict):
+        return "Series" in value or any(map(_holds_series, value.values()))
+    return isinstance(value, list) and any(map(_holds_series, value))
 
 
 def _watched(query: Query, run: Callable[[pl.LazyFrame], pl.DataFrame]) -> Callable[[pl.LazyFrame], pl.DataFrame]:
