@@ -24,7 +24,7 @@ TESTS ?= test
 QUICK := $(addprefix tests/,golden keys/bytecode keys/values keys/purity keys/test_*.py store catalog dialects/python \
 	$(addprefix dialects/polars/test_,api.py engine.py content.py plan.py derived.py incremental.py regressions.py) \
 	integration/test_exit.py test_session.py test_threads.py test_public_api.py)
-TOPICS := fingerprint store memo overhead polars incremental derived service spark dask locality
+TOPICS := fingerprint store memo sick overhead polars incremental derived service spark dask locality
 
 comma := ,
 BIN := $(VENV)/bin
@@ -170,6 +170,11 @@ bench: $(BENCHES)
 bench-%: $(READY)
 	@test -f benchmarks/$*.py || { echo "There is no benchmark of $*; there are: $(BENCHES)"; exit 2; }
 	@$(BIN)/python -P benchmarks/$*.py
+
+# Its Spark programs run in Sail's environment, if that can be had.
+bench-overhead: $(READY)
+	@$(MAKE) --silent --no-print-directory $(SAIL_READY) || true
+	@$(BIN)/python -P benchmarks/overhead.py --sail $(SAIL_VENV)/bin/python
 
 bench-spark: $(SAIL_READY)
 	@$(SAIL_VENV)/bin/python -P benchmarks/spark.py

@@ -23,7 +23,8 @@ from nectar.session import current
 def session_of(home: str | None) -> Any:
     """A new session, on a new server unless one is named; under Nectar if there is a home."""
     if home is not None:
-        nectar.enable(home=home, reserve=0)
+        # hits are measured, also of queries that are left alone by default, such as the first ones of a busy machine
+        nectar.enable(home=home, reserve=0, overhead="unlimited")
     from pyspark.sql import SparkSession
 
     if "SPARK_REMOTE" in os.environ:

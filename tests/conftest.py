@@ -14,12 +14,14 @@ from nectar import session
 hypothesis.settings.register_profile("quick", max_examples=50, deadline=None, derandomize=True)
 hypothesis.settings.register_profile("deep", max_examples=2000, deadline=None)
 hypothesis.settings.load_profile(os.environ.get("NECTAR_TEST_PROFILE", "quick"))
-os.environ["NECTAR_OVERHEAD"] = "unlimited"  # no test hangs on how fast the machine is today
+# No test hangs on how fast the machine is today.
+FROM_HERE = {"NECTAR_OVERHEAD": "unlimited", "NECTAR_PATIENCE": "60s"}
+os.environ.update(FROM_HERE)
 
 
 @pytest.fixture(autouse=True)
 def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("NECTAR_") and name != "NECTAR_OVERHEAD"]:
+    for name in [name for name in os.environ if name.startswith("NECTAR_") and name not in FROM_HERE]:
         monkeypatch.delenv(name)
 
 
@@ -32,6 +34,19 @@ def _numpy_as_it_was() -> Iterator[None]:
         return
     with numpy.errstate(), numpy.printoptions():
         yield
+
+
+@pytest.fixture(autouse=True)
+def _no_hooks_left() -> Iterator[None]:
+    """A test that leaves Nectar between programs and Polars fails itself, and not the next one that minds."""
+    yield
+    if session._enabled or session._blocks:  # a fixture of the module may hold a block open
+        return
+    engine = sys.modules.get("nectar.dialects.polars.engine")
+    left = list(engine._replaced) if engine is not None else []
+    if left:
+        session._uninstall()
+    assert not left, "queries still go through Nectar after this test"
 
 
 @pytest.fixture

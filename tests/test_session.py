@@ -24,6 +24,7 @@ def fresh(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(session, "_chosen", None)
     monkeypatch.setattr(session, "_disabled", False)
+    monkeypatch.setattr(session, "_enabled", False)
     monkeypatch.setattr(session, "_last", nectar.RunReport())
     yield
     nectar.disable()
@@ -216,3 +217,40 @@ def test_calls_while_the_session_is_replaced(tmp_path):
         thread.join(20)
     assert wrong == []
     assert not any(thread.is_alive() for thread in threads)
+
+
+def test_a_block_leaves_no_hook_behind_though_a_function_was_memoised_before(monkeypatch):
+    """A memoised function makes the default session; that is not a word for queries."""
+    hooks = []
+    monkeypatch.setattr(session, "_install", lambda *_: hooks.append("in"))
+    monkeypatch.setattr(session, "_uninstall", lambda *_: hooks.append("out"))
+    double(1)
+    with nectar.reuse():
+        pass
+    assert hooks == ["in", "out"]
+    nectar.enable()
+    with nectar.reuse():
+        pass
+    assert hooks == ["in", "out", "in", "in"], "what is enabled stays"
+
+
+def test_removing_a_hook_makes_no_session():
+    session._hook("nectar.dialects.polars.installing", "uninstall")
+    assert session._chosen is None
+
+
+def test_hooks_that_two_threads_put_in_at_once_come_out(monkeypatch):
+    engine = pytest.importorskip("nectar.dialects.polars.engine")
+    plain = dict(engine.engine_config._ENGINE_BY_NAME)
+    others = [engine.install]
+
+    class Engines(dict):
+        def items(self):
+            while others:
+                others.pop()()
+            return super().items()
+
+    monkeypatch.setattr(engine.engine_config, "_ENGINE_BY_NAME", Engines(plain))
+    engine.install()
+    engine.uninstall()
+    assert plain == engine.engine_config._ENGINE_BY_NAME

@@ -10,6 +10,7 @@ import math
 import os
 
 import numpy as np
+import numpy.random  # else loaded by whoever asks for it first, and measured there
 
 LOG = ""  # a file that grows by a byte for each computation of any process
 

@@ -105,6 +105,21 @@ def filters(folder: Path, size: float) -> object:
     return [lf.filter(pl.col("i") > number * 7).collect().height for number in range(8)]
 
 
+def tpch(folder: Path, size: float) -> object:
+    """The 22 queries of TPC-H, each once."""
+    from tests.integration.tpch import QUERIES, generate
+
+    tables = generate(folder / "tpch", size)
+    return [query(tables).collect().height for query in QUERIES.values()]
+
+
+def prepare_tpch(folder: Path, size: float) -> None:
+    """The tables of TPC-H; SIZE is its scale."""
+    from tests.integration.tpch import generate
+
+    generate(folder / "tpch", size)
+
+
 @dataclass
 class Point:
     """Three numbers."""
@@ -184,16 +199,17 @@ PROGRAMS: dict[str, Callable[[Path, float], object]] = {
     each.__name__: each
     for each in (
         fresh, one_site, many_sites, tiny, large_dict, series_literal, is_in, filters, memo_dataclasses, memo_dicts,
-        memo_array, slow_queries, becomes_slow,
+        memo_array, tpch, slow_queries, becomes_slow,
     )
 }  # fmt: skip
+PREPARING: dict[str, Callable[[Path, float], None]] = {each.__name__: each for each in (prepare, prepare_tpch)}
 
 
 def main() -> None:
-    """Runs a program."""
+    """Runs a program, or makes what programs read."""
     name, folder, size = sys.argv[1], Path(sys.argv[2]), float(sys.argv[3])
-    if name == "prepare":
-        prepare(folder, size)
+    if name in PREPARING:
+        PREPARING[name](folder, size)
     else:
         print(PROGRAMS[name](folder, size))
 

@@ -115,7 +115,10 @@ def __getattr__(name: str) -> object:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(home), name)
+    from nectar.overhead.garbage import uncollected  # loads what every home needs
+
+    with uncollected():
+        value: object = getattr(import_module(home), name)
     globals()[name] = value
     return value
 

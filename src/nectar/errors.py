@@ -6,6 +6,7 @@
     │   ├── UnencodableError      a value has no canonical bytes (also TypeError)
     │   ├── RebuildError          a deleted result cannot be made again as things are
     │   ├── SettingError          a setting has a value that means nothing (also ValueError)
+    │   ├── UntrustedError        others decide what lies in a home, a store or a folder that leads to it
     │   ├── UnknownNameError      a name is none, or points to nothing (also LookupError)
     │   └── NotSavedError         a result cannot be kept, so that no name can point to it
     ├── EnvironmentFailure        the machine, a file or a package is not as it should be
@@ -15,6 +16,9 @@
     │   │   └── MissingInputError it is not there (also FileNotFoundError)
     │   ├── DeletedError          a result was deleted and cannot be made again (also FileNotFoundError)
     │   └── CatalogFailure        the catalog cannot be opened or is from a newer version
+    │       ├── CatalogUnavailableError  it cannot be used now, and may be well again later
+    │       ├── DamagedNameError    what a name points to is not what was written
+    │       └── DamagedRecipeError  parts of a recipe are missing, or are not what was written
     └── InternalError             a mistake in Nectar itself
 
 Every message says what happened, to what, and what to do.
@@ -97,6 +101,10 @@ class SettingError(UserError, ValueError):
     """A setting has a value that means nothing."""
 
 
+class UntrustedError(UserError):
+    """Others could have written what lies in a home or store, so it is not used."""
+
+
 class UnknownNameError(UserError, LookupError):
     """A name is not one that can be given, or points to nothing."""
 
@@ -123,6 +131,18 @@ class MissingInputError(InputFailure, FileNotFoundError):
 
 class CatalogFailure(EnvironmentFailure):
     """The catalog cannot be opened, is damaged, or was written by a newer version of Nectar."""
+
+
+class CatalogUnavailableError(CatalogFailure):
+    """The catalog cannot be used at this moment: it is locked, does not answer, or its disk is full or only read."""
+
+
+class DamagedNameError(CatalogFailure):
+    """What a name points to is not what was written."""
+
+
+class DamagedRecipeError(CatalogFailure):
+    """Parts of a recipe are missing, or are not what was written."""
 
 
 class MissingExtraError(EnvironmentFailure, ImportError):

@@ -8,7 +8,6 @@ user runs as it would without Nectar, and one line in the log says why.
 from __future__ import annotations
 
 import atexit
-import logging
 import os
 import socket
 import sys
@@ -26,18 +25,23 @@ from typing import TYPE_CHECKING, Any, Final
 from nectar.arrival import no_longer, when_imported
 from nectar.catalog.keeper import Keeper
 from nectar.clock import Clock, SystemClock
-from nectar.errors import EnvironmentFailure, NectarError
+from nectar.errors import CatalogUnavailableError, EnvironmentFailure, NectarError
+from nectar.overhead.garbage import take_seconds
+from nectar.overhead.loading import loading
+from nectar.overhead.sites import RECENT, Site
 from nectar.overhead.steering import Steering
 from nectar.report.run import RunReport
 from nectar.report.totals import RunTotals, process_totals
 from nectar.settings import Settings, load_settings
+from nectar.trust.secrets import logger
+from nectar.waiting.health import Health
 
 if TYPE_CHECKING:  # loaded when a query is looked at, which may never be
     from nectar.catalog.flights import Flights, Reservations
     from nectar.catalog.service import Catalog
     from nectar.store.inputs.identify import Inputs
 
-_log: Final = logging.getLogger("nectar")
+_log: Final = logger("nectar")
 _run: ContextVar[RunReport | None] = ContextVar("nectar_run", default=None)
 
 
@@ -56,7 +60,10 @@ class Session:
         _sessions.add(self)
 
     def _begin(self) -> None:
-        self.keeper = Keeper(ledger=self.steering.ledger)
+        where = f"the catalog in {self.settings.home}"
+        self.health = Health(where, self.settings.patience, self.clock)
+        self.keeper = Keeper(ledger=self.steering.ledger, health=self.health)
+        self._opening = False
         self._flights: Flights | None = None
         self.pending: dict[bytes, Any] = {}  # results of queries that are computed, and not yet written, by key
         self._catalog: Catalog | None = None
@@ -66,23 +73,38 @@ class Session:
 
     @property
     def catalog(self) -> Catalog | None:
-        """The catalog; None if it cannot be used, which was said in the log."""
+        """The catalog; None if it cannot be used, or not yet, which was said in the log."""
         if self._catalog is None and not self._failed:
             with self._lock:
-                return self._opened()
+                self._open_once()
         return self._catalog
 
-    def _opened(self) -> Catalog | None:
-        """The catalog, opened unless another thread was faster, or has failed."""
-        if self._catalog is None and not self._failed:
-            from nectar.catalog.embedded import open_catalog
+    def _open_once(self) -> None:
+        """The catalog is opened, unless another thread was faster, it has failed, or does not answer yet."""
+        if self._catalog is not None or self._failed or self._opening:
+            return
+        import nectar.catalog.embedded  # noqa: F401 - which takes its time, and that is not the catalog's
 
-            try:
-                self._catalog = open_catalog(self.settings, clock=self.clock, background=True)
-            except NectarError as failure:
-                self._failed = True
-                _log.warning("nothing is reused or kept: %s", failure)
-        return self._catalog
+        self._opening = True
+        self.health.probe_with(self._open, self._open)
+        with suppress(CatalogUnavailableError):
+            self.health.ask(self._open, self.health.reading)
+
+    def _open(self) -> None:
+        """The catalog is there, if it can be opened. In a thread that goes on when the program waits no longer."""
+        from nectar.catalog.embedded import open_catalog
+
+        try:
+            catalog = open_catalog(self.settings, clock=self.clock, background=True, health=self.health)
+            catalog.later = self.keeper.submit
+            self._catalog = catalog
+        except CatalogUnavailableError:
+            raise
+        except NectarError as failure:
+            self._failed = True
+            _log.warning("nothing is reused or kept: %s", failure)
+        finally:
+            self._opening = False
 
     @property
     def flights(self) -> Flights:
@@ -122,6 +144,31 @@ class Session:
         """From now on files are identified by these."""
         self._inputs = inputs
 
+    def leave_alone(self, quick: bool, queries: int = 1) -> None:
+        """Takes up queries that ran without a look, in the report of their run and in the totals."""
+        global _last
+        run = _run.get()
+        if run is None and queries == 1:
+            _last = _ALONE[quick]
+        else:
+            if run is None:
+                run = _last = RunReport()
+            run.leave_alone(quick, queries)
+        self.totals.leave_alone(quick, queries)
+
+    def leave_quick_alone(self, site: Site, seconds: float) -> None:
+        """Takes up a query that took so long, at a site that proved quick."""
+        global _last
+        site.seconds += (seconds - site.seconds) * RECENT
+        self.steering.left_alone += 1
+        run = _run.get()
+        if run is None:
+            _last = _QUICK
+        else:
+            run.leave_alone(True)
+        self.totals.alone += 1
+        process_totals.alone += 1
+
     def settle(self, timeout: float | None = None) -> bool:
         """Whether everything that was to be kept is written, after waiting so long at most."""
         return self.keeper.wait(timeout)
@@ -145,6 +192,7 @@ class Session:
         _sessions.discard(self)
         self._closed = True
         self.keeper.close(self.settings.linger)
+        self.health.tell_at_end()
         if self._reservations is not None:
             self._reservations.close()
         if self._catalog is not None:
@@ -163,13 +211,14 @@ def _steering(settings: Settings) -> Steering:
     """What this process knows of its program and of its own cost; sessions with the same settings share it."""
     forgets = settings.read_only or settings.home == Path(os.devnull)
     memory = None if forgets else settings.home / "programs"
-    chosen = (settings.overhead, settings.overhead_floor, memory)
+    chosen = (settings.overhead, settings.overhead_floor, memory, settings.patience)
     if chosen not in _steerings:
-        _steerings[chosen] = Steering(*chosen)
+        made = _steerings[chosen] = Steering(*chosen[:3], patience=settings.patience)
+        made.ledger.spend("starting", take_seconds())  # until now there was no account
     return _steerings[chosen]
 
 
-_steerings: Final[dict[tuple[float, float, Path | None], Steering]] = {}
+_steerings: Final[dict[tuple[float, float, Path | None, float], Steering]] = {}
 
 # which session is in force
 
@@ -177,10 +226,13 @@ _sessions: weakref.WeakSet[Session] = weakref.WeakSet()
 _inherited: Final[list[object]] = []
 _lock = threading.RLock()
 _chosen: Session | None = None  # by enable(), or the default once it was needed
-_disabled = False
+_enabled = _disabled = False  # whether the program wants hooks, or no Nectar at all; neither until it says so
 _block: ContextVar[Session | None] = ContextVar("nectar_session", default=None)
 _blocks: Final[list[Session]] = []  # of all threads, for threads that a block has started
 _last: RunReport = RunReport()
+# Reports of one query that was left alone: there may be ten thousand, each a matter of microseconds.
+_ALONE: Final = {quick: RunReport.of_one_left_alone(quick) for quick in (True, False)}
+_QUICK: Final = _ALONE[True]
 # Modules of dialects that hook into an engine with install() and uninstall(), by the library they need.
 _DIALECTS: Final[dict[str, str]] = {
     "polars": "nectar.dialects.polars.installing",
@@ -227,10 +279,10 @@ def enable(**settings: Any) -> None:
 
     Settings given here win over the environment and over files; see the reference for their names.
     """
-    global _chosen, _disabled
+    global _chosen, _enabled, _disabled
     chosen = Session(_settings(settings))
     with _lock:
-        before, _chosen, _disabled = _chosen, chosen, False
+        before, _chosen, _enabled, _disabled = _chosen, chosen, not chosen.settings.off, False
     if before is not None:
         before.close()
     if chosen.settings.off:  # the same program on the same engine
@@ -242,9 +294,9 @@ def enable(**settings: Any) -> None:
 
 def disable() -> None:
     """From now on everything runs as without Nectar. What was computed so far is written first."""
-    global _chosen, _disabled
+    global _chosen, _enabled, _disabled
     with _lock:
-        before, _chosen, _disabled = _chosen, None, True
+        before, _chosen, _enabled, _disabled = _chosen, None, False, True
     _uninstall()
     if before is not None:
         before.close()
@@ -267,9 +319,12 @@ def reuse(**settings: Any) -> Iterator[RunReport]:
         _run.reset(run_token)
         _block.reset(token)
         _blocks.remove(session)
-        if not _blocks and (_chosen is None or _disabled):  # a block within a block leaves the outer one as it was
+        if not _blocks and not _enabled:  # a block within a block leaves the outer one as it was
             _uninstall()
+            if _blocks or _enabled:  # another thread has begun one meanwhile, and found the hooks in place
+                _install()
         session.close()
+        report.own_time = own_time()
         _remember(report)
 
 
@@ -287,10 +342,12 @@ def _uninstall(modules: Mapping[str, str] | None = None) -> None:
 
 def _hook(module: str, action: str) -> None:
     """A dialect gets between programs and their engine, or goes; if it cannot, programs run as they would anyway."""
-    try:
-        getattr(import_module(module), action)()
-    except Exception:
-        _log.exception("%s: %s failed", module, action)
+    session = _block.get() or _chosen  # none is made for it
+    with loading(None if session is None else session.steering):
+        try:
+            getattr(import_module(module), action)()
+        except Exception:
+            _log.exception("%s: %s failed", module, action)
 
 
 # reports
@@ -298,6 +355,7 @@ def _hook(module: str, action: str) -> None:
 
 def last_run() -> RunReport:
     """What the latest run did: its text is one line, `details()` has a line for each part, `why` the reasons."""
+    _last.own_time = own_time()
     return _last
 
 
@@ -324,6 +382,15 @@ class running:  # noqa: N801 - read as a word: `with running() as report:`
 def _remember(report: RunReport) -> None:
     global _last
     _last = report
+
+
+def own_time() -> dict[str, float]:
+    """The seconds that Nectar itself has taken in this process so far, by what it did."""
+    spent: dict[str, float] = {}
+    for steering in list(_steerings.values()):
+        for purpose, seconds in list(steering.ledger.spent.items()):
+            spent[purpose] = spent.get(purpose, 0.0) + seconds
+    return spent
 
 
 # processes

@@ -7,13 +7,17 @@ thread, and everybody who asks for one says what happens without it.
 
 from __future__ import annotations
 
+import importlib
 import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import Final, TypeVar
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+if TYPE_CHECKING:  # loaded with the first future
+    from concurrent.futures import Future
 
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
@@ -44,13 +48,25 @@ _loading = threading.RLock()
 _PATIENCE: Final = 1.0  # seconds
 
 
+def _before_fork() -> None:
+    """No other thread is in the middle of loading a part of Nectar: in the child it would never be loaded.
+
+    Python has a lock for each module that is being loaded, and gives those of other threads back to nobody.
+    """
+    until = monotonic() + _PATIENCE
+    while any(name.partition(".")[0] == "nectar" for name in list(_module_locks)) and monotonic() < until:
+        sleep(_PAUSE)
+
+
 def _after_fork() -> None:
     global _loading
     _loading = threading.RLock()
 
 
+_module_locks: Final[dict[str, Any]] = getattr(importlib._bootstrap, "_module_locks", {})
+_PAUSE: Final = 5e-4  # seconds
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(before=_before_fork, after_in_child=_after_fork)
 
 
 def started(work: Callable[[], object], name: str) -> threading.Thread | None:
@@ -66,6 +82,8 @@ def started(work: Callable[[], object], name: str) -> threading.Thread | None:
 
 def future_of(work: Callable[[], _Out], name: str) -> Future[_Out] | None:
     """What the work will give or raise, done in a new thread; None if there can be none."""
+    from concurrent.futures import Future
+
     future: Future[_Out] = Future()
     future.set_running_or_notify_cancel()  # who stops waiting for it does not stop it
 

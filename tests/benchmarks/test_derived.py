@@ -2,9 +2,9 @@
 
 import json
 import sys
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from benchmarks import derived
 from nectar.catalog.index.sqlite import SqliteIndex

@@ -64,3 +64,14 @@ def test_one_more_day_is_timed(tmp_path):
         for name in ("whole_s", "new_s", "ours_s", "ratio", "over_new"):
             assert figures[f"growth_{kind}_{name}"] > 0
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_spark_programs_pay_is_measured(tmp_path):
+    programs = ("spark_fresh", "spark_join")
+    command = [sys.executable, str(ROOT / "benchmarks" / "overhead.py"), "--quick", f"--folder={tmp_path}"]
+    done = subprocess.run(
+        [*command, "--sail", sys.executable, "--only", *programs], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout.splitlines()[-1])
+    assert all(figures[f"{program}_{kind}_cpu_s"] > 0 for program in programs for kind in ("plain", "first", "again"))

@@ -1,10 +1,16 @@
 """Catalogs, keys and values for tests."""
 
 import os
+import signal
+import subprocess
+import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
+from nectar.catalog import holders
 from nectar.catalog.embedded import open_catalog
+from nectar.catalog.holders import Presence
 from nectar.catalog.service import Catalog
 from nectar.clock import ManualClock
 from nectar.faults import nowhere
@@ -67,3 +73,51 @@ def read(catalog: Catalog, number: int, program: int = 0):
         return None
     with catalog.open(found) as result:
         return result.to_object()
+
+
+class As(Presence):
+    """Another process, as it shows in a home."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._other = name
+
+    @property
+    def name(self) -> str:
+        return self._other
+
+
+def process_as(number: int, start: str | None = None) -> str:
+    """The name of another process of this machine; start: when it was started, if not when it was."""
+    here = holders._this_process(os.getpid())
+    return str(here._replace(process=number, start=holders._stat(number)[0] if start is None else start))
+
+
+def dead_process() -> str:
+    """The name of a process that has ended."""
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    name = process_as(child.pid)
+    child.communicate(b"\n")
+    return name
+
+
+def fork_and_die(work, fatal):
+    """Runs work(reach) in a fork that is killed at the given step; whether there was such a step."""
+    child = os.fork()
+    if child == 0:
+        seen = 0
+
+        def reach(step):
+            nonlocal seen
+            seen += 1
+            if seen == fatal:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        with suppress(BaseException):
+            work(reach)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+
+
+# Where processes are killed at each of many steps nothing depends on a disk, and much on how long it takes.
+MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None

@@ -1,14 +1,14 @@
 """Computing once: flights among threads, reservations among processes; nobody waits for itself or for the dead."""
 
 import os
+import signal
 import subprocess
 import sys
 import threading
 
 import pytest
-from tests.catalog.making import key, manual_clock, opened, value
+from tests.catalog.making import As, dead_process, key, manual_clock, opened, process_as, value
 
-from nectar.catalog import flights
 from nectar.catalog.flights import HOLD, Flights, Reservations, leading
 from nectar.model.entry import Entry, Reservation
 
@@ -97,7 +97,7 @@ def catalog(tmp_path):
 def other_process(catalog, tmp_path):
     """The same catalog as another process sees it."""
     other = opened(tmp_path / "home", catalog.clock)
-    other.holder = f"{catalog.holder.rpartition(':')[0]}:1"  # the first process of a machine is always there
+    other.presence = As(process_as(1))  # the first process of a machine is always there
     return other
 
 
@@ -161,35 +161,85 @@ def test_a_waiter_takes_over_when_the_time_of_the_other_is_up(catalog, tmp_path)
 
 
 def test_nobody_waits_for_a_process_that_is_no_more(catalog, tmp_path):
-    dead = subprocess.Popen([sys.executable, "-c", ""])
-    dead.wait()
     other = opened(tmp_path / "home", catalog.clock)
-    other.holder = f"{catalog.holder.rpartition(':')[0]}:{dead.pid}"
+    other.presence = As(dead_process())
     assert isinstance(Reservations(other).take_or_wait(key(1)), Reservation)
     ours = Reservations(catalog, pauses([]))
     taken = ours.take_or_wait(key(1))
     assert isinstance(taken, Reservation), "and the reservation is ours now"
-    assert taken.holder == catalog.holder
+    assert taken.holder == catalog.presence.name
     ours.give_back(taken)
     other.close()
 
 
-def test_processes_of_other_machines_are_waited_for(catalog, tmp_path):
-    """Whether they live cannot be asked; their time runs out."""
+def elsewhere(catalog, tmp_path, number=999999):
+    """The same catalog as a process of another machine sees it."""
     other = opened(tmp_path / "home", catalog.clock)
-    other.holder = "elsewhere:999999"
-    assert isinstance(Reservations(other).take_or_wait(key(1)), Reservation)
-    pause = pauses([lambda: None] * 5 + [lambda: catalog.clock.move(HOLD + 1)])
-    assert Reservations(catalog, pause).take_or_wait(key(1)) is None
-    assert pause.count >= 6
+    other.presence = As(f"elsewhere:{number}")
+    return other
+
+
+def test_processes_of_other_machines_are_not_waited_for_without_a_sign_of_life(catalog, tmp_path):
+    """Whether they live cannot be asked."""
+    other = elsewhere(catalog, tmp_path)
+    theirs = Reservations(other)
+    assert all(isinstance(theirs.take_or_wait(key(number)), Reservation) for number in range(10))
+    waited = []
+    ours = Reservations(catalog, lambda seconds: (waited.append(seconds), catalog.clock.move(seconds)))
+    assert [ours.take_or_wait(key(1)) for _ in range(5)] == [None] * 5
+    assert sum(waited) == pytest.approx(0.05, rel=0.5), "once, and not again for the same reservation"
+    assert [ours.take_or_wait(key(number)) for number in range(10)] == [None] * 10
+    assert sum(waited) <= 0.25, "four times in all"
     other.close()
 
 
-@pytest.mark.parametrize("holder", ["", "host", "host:", "host:abc", f"{'h' * 300}:1"])
-def test_holders_that_mean_nothing_are_not_declared_dead(holder):
-    assert not flights._has_died(Reservation(key(1), "t", holder, 0.0), "host:1")
+def test_who_renews_a_reservation_lives(catalog, tmp_path):
+    other = elsewhere(catalog, tmp_path)
+    theirs = Reservations(other)
+    taken = theirs.take_or_wait(key(1))
+
+    def pause(seconds):
+        catalog.clock.move(seconds)
+        pause.count += 1
+        if pause.count < 20:
+            other.prolong(taken, HOLD)
+        else:
+            other.keep(key(1), key(0), value(1))
+
+    pause.count = 0
+    assert isinstance(Reservations(catalog, pause).take_or_wait(key(1)), Entry)
+    other.close()
 
 
-def test_this_process_lives():
-    here = f"host:{os.getpid()}"
-    assert not flights._has_died(Reservation(key(1), "t", here, 0.0), here)
+@pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="nobody says here whether a process is stopped")
+def test_a_stopped_process_is_not_waited_for(catalog, tmp_path):
+    process = subprocess.Popen([sys.executable, "-c", "import time; print(flush=True); time.sleep(600)"], stdout=-1)
+    try:
+        process.stdout.readline()
+        other = opened(tmp_path / "home", catalog.clock)
+        other.presence = As(process_as(process.pid))
+        assert isinstance(Reservations(other).take_or_wait(key(1)), Reservation)
+        gave_up = pauses([lambda: None] * 20 + [lambda: catalog.clock.move(HOLD + 1)])
+        assert Reservations(catalog, gave_up).take_or_wait(key(1)) is None
+        assert gave_up.count > 20, "while it runs it is waited for"
+        assert isinstance(Reservations(other).take_or_wait(key(2)), Reservation)
+        os.kill(process.pid, signal.SIGSTOP)
+        os.waitpid(process.pid, os.WUNTRACED)
+        at_once = pauses([])
+        assert Reservations(catalog, at_once).take_or_wait(key(2)) is None
+        assert at_once.count == 0
+        other.close()
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_setting_the_clock_neither_ends_a_wait_nor_makes_it_longer(catalog, tmp_path):
+    other = other_process(catalog, tmp_path)
+    Reservations(other).take_or_wait(key(1))
+    catalog.clock.set(-20)
+    waited = []
+    ours = Reservations(catalog, lambda seconds: (waited.append(seconds), catalog.clock.move(seconds)))
+    assert ours.take_or_wait(key(1)) is None
+    assert HOLD <= sum(waited) <= HOLD + 1, "it renews nothing, as a process that hangs"
+    other.close()

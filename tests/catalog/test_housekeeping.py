@@ -1,7 +1,8 @@
 """Housekeeping beside the work keeps budgets that nobody waits for."""
 
+from nectar.catalog.collect import SWEEP_EVERY
 from nectar.catalog.embedded import open_catalog
-from nectar.catalog.housekeeping import EVERY, SWEEP_EVERY, Housekeeper
+from nectar.catalog.housekeeping import EVERY, Housekeeper
 from nectar.clock import ManualClock
 from nectar.settings import load_settings
 
@@ -59,7 +60,12 @@ def test_passes_are_not_more_frequent_than_they_should_be(tmp_path):
 
 
 def test_files_of_dead_writers_are_swept_in_time(tmp_path):
+    """Once a day, by whichever process comes then."""
     clock = ManualClock(4_000_000_000.0)  # long after the files were written
+    catalog = catalog_at(tmp_path, clock)
+    catalog.housekeeper.poke()
+    settle(catalog)
+    catalog.close()
     catalog = catalog_at(tmp_path, clock)
     lost = catalog.store.new_location(b"k" * 32)
     with catalog.store.stage(lost) as staging:
@@ -69,6 +75,37 @@ def test_files_of_dead_writers_are_swept_in_time(tmp_path):
     catalog.housekeeper.poke()
     settle(catalog)
     assert catalog.store.size_of(lost) is None
+    assert catalog.index.passed("sweep") == clock.now()
+    catalog.close()
+
+
+def test_one_process_of_many_sweeps(tmp_path, monkeypatch):
+    clock = ManualClock()
+    catalogs = [catalog_at(tmp_path, clock) for _ in range(3)]
+    swept = []
+    for catalog in catalogs:
+        monkeypatch.setattr(catalog.collector, "sweep", lambda halted: swept.append(1))
+    for days in (0, 1, 1, 2):
+        clock.move(days * SWEEP_EVERY)
+        for catalog in catalogs:
+            catalog.collector.sweep_if_due()
+    assert len(swept) == 3, "none when the catalog is new"
+    clock.move(-5 * SWEEP_EVERY)
+    catalogs[0].collector.sweep_if_due()
+    assert len(swept) == 4, "a clock that was set back keeps nobody from it"
+    for catalog in catalogs:
+        catalog.close()
+
+
+def test_a_sweep_ends_with_the_process(tmp_path):
+    clock = ManualClock(4_000_000_000.0)
+    catalog = catalog_at(tmp_path, clock)
+    lost = catalog.store.new_location(b"k" * 32)
+    with catalog.store.stage(lost) as staging:
+        staging.write_object([1])
+        staging.publish()
+    assert catalog.collector.sweep(halted=lambda: True).swept == []
+    assert catalog.collector.sweep().swept == [lost]
     catalog.close()
 
 

@@ -2,10 +2,15 @@
 
 import logging
 import threading
+import time
 
 import pytest
 
 from nectar.catalog.keeper import Keeper
+from nectar.clock import ManualClock
+from nectar.errors import CatalogUnavailableError
+from nectar.waiting.answering import step
+from nectar.waiting.health import Health
 
 LIMIT = 10.0
 
@@ -197,3 +202,122 @@ def test_draining_waits_for_a_piece_that_is_larger_than_the_limit(gate):
     keeper.drain()
     assert done == ["large"]
     keeper.close(10)
+
+
+# while the catalog cannot be used
+
+
+def sick_one():
+    return Health("the catalog", HOURS, ManualClock())
+
+
+class Failing:
+    """Work that fails until it is well, and counts its attempts."""
+
+    def __init__(self):
+        self.well, self.attempts, self.over = False, 0, 0
+
+    def __call__(self):
+        self.attempts += 1
+        if not self.well:
+            raise CatalogUnavailableError("locked")
+
+    def end(self):
+        self.over += 1
+
+
+def warnings_of(caplog):
+    return [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
+
+
+def test_what_could_not_be_written_waits_and_is_written_when_it_is_well_again(caplog):
+    health = sick_one()
+    keeper, pieces = Keeper(pause=0.0, health=health), [Failing() for _ in range(20)]
+    for piece in pieces:
+        keeper.submit(piece, 10, piece.end)
+    assert not keeper.wait(), "it returns, though nothing could be done"
+    assert not health.is_well
+    assert sum(piece.attempts for piece in pieces) < 20, "one attempt is enough to know that"
+    assert sum(piece.over for piece in pieces) == 0
+    assert keeper._held == 200
+    for piece in pieces:
+        piece.well = True
+    assert keeper.wait(LIMIT)
+    assert health.is_well
+    assert [piece.over for piece in pieces] == [1] * 20
+    assert keeper._held == 0
+    assert len(warnings_of(caplog)) == 1
+
+
+def test_it_is_tried_again_as_soon_as_somebody_finds_the_catalog_well():
+    health = sick_one()
+    keeper, piece, ended = Keeper(pause=0.0, health=health), Failing(), threading.Event()
+    keeper.submit(piece, 10, ended.set)
+    keeper.drain()
+    for _ in range(12):
+        keeper.wait()  # the pause until the next attempt has grown far beyond the time of a test
+    piece.well = True
+    health.succeeded(health.writing)
+    assert ended.wait(LIMIT)
+
+
+def test_what_is_too_much_for_the_memory_is_dropped_meanwhile(caplog):
+    keeper, pieces = Keeper(most_bytes=100, pause=0.0, health=sick_one()), [Failing() for _ in range(20)]
+    for piece in pieces:
+        keeper.submit(piece, 30, piece.end)
+        keeper.wait()
+    assert keeper._held == 90
+    assert [piece.over for piece in pieces] == [0] * 3 + [1] * 17
+    assert [piece.attempts for piece in pieces[3:]] == [0] * 17, "whoever brought it did not try either"
+    for piece in pieces:
+        piece.well = True
+    assert keeper.wait(LIMIT)
+    assert [piece.over for piece in pieces] == [1] * 20
+    assert len(warnings_of(caplog)) == 1
+
+
+def test_one_that_never_fits_does_not_stop_the_others():
+    keeper, large, done = Keeper(pause=0.0, health=sick_one()), Failing(), []
+    keeper.submit(large, 1)
+    keeper.wait()
+    keeper.submit(lambda: done.append(1), 1)
+    keeper.wait()
+    keeper.wait()
+    assert done == [1]
+
+
+def test_the_end_does_not_wait_for_a_sick_catalog(caplog):
+    keeper, piece = Keeper(pause=0.0, health=sick_one()), Failing()
+    keeper.submit(piece, 10, piece.end)
+    keeper.wait()
+    assert not keeper.close(HOURS)
+    assert piece.over == 1
+    assert len(warnings_of(caplog)) == 1, "which was said before"
+
+
+def test_the_end_waits_for_a_disk_that_goes_on_and_not_for_one_that_hangs(gate, monkeypatch):
+    monkeypatch.setattr("nectar.catalog.keeper.crowding", lambda: 1.0)
+    keeper = Keeper(pause=0.0, health=Health("the catalog", 0.1, ManualClock()))
+
+    def goes_on():
+        for _ in range(30):
+            time.sleep(0.02)
+            step()
+
+    done = []
+    keeper.submit(goes_on)
+    keeper.submit(lambda: done.append(1))
+    assert keeper.close(HOURS)
+    assert done == [1]
+    hanging = Keeper(pause=0.0, health=Health("the catalog", 0.005, ManualClock()))
+    hanging.submit(gate.wait)
+    assert not hanging.close(HOURS)
+
+
+def test_a_program_that_brings_too_much_does_not_wait_for_a_disk_that_hangs(gate):
+    keeper = Keeper(most_bytes=10, pause=0.0, health=Health("the catalog", 0.005, ManualClock()))
+    keeper.submit(gate.wait, 10)
+    for _ in range(3):
+        keeper.submit(gate.wait, 0)
+    keeper.submit(gate.wait, 1)
+    assert not gate.is_set()

@@ -1,5 +1,7 @@
 """What an engine has taken here is learned, and remembered for other processes; engines learn apart."""
 
+from weakref import WeakKeyDictionary
+
 import pytest
 from tests.catalog.making import opened
 
@@ -48,3 +50,18 @@ def test_something_else_under_their_key_is_no_rates(catalog):
         catalog.keep(rates._key(), rates._key(), value, replaces=True)
         rates.forget()
         assert rates.of(catalog) == Rates()
+
+
+def test_another_thread_never_finds_half_of_what_is_known(catalog):
+    """One thread learns while another, which writes results, remembers."""
+    rates = LearnedRates("an engine")
+
+    class Asked(WeakKeyDictionary):
+        def __setitem__(self, key, value):
+            super().__setitem__(key, value)
+            rates.remember(key)
+
+    rates._known = Asked()
+    assert rates.of(catalog) == Rates()
+    learn(rates, catalog)
+    assert LearnedRates("an engine").of(catalog) != Rates()

@@ -14,7 +14,8 @@ from nectar.catalog.state import Budget, Granted, Present, Taken
 from nectar.errors import SettingError
 from nectar.model.entry import Job, Span
 from nectar.settings import load_settings
-from nectar.store.read import Damaged, Gone, Result
+from nectar.store.problem import Damaged, Gone
+from nectar.store.read import Result
 
 
 @pytest.fixture
@@ -143,7 +144,8 @@ def test_uses_are_written_down_from_time_to_time(catalog, clock):
     clock.move(60)
     read(catalog, 1)
     assert catalog.index.lookup([key(1)])[key(1)].hits >= 1
-    catalog.lookup([key(n) for n in range(300)], [key(n) for n in range(300)])
+    keys = [key(n) for n in range(5000)]
+    catalog.lookup(keys, keys)
     assert catalog.index.lookups([key(299)])[key(299)] == 1
 
 
@@ -374,7 +376,7 @@ def test_a_reader_keeps_what_it_has_opened(catalog):
 def test_leases_are_renewed_and_end(catalog, clock):
     entry, small = keep(catalog, 1), keep(catalog, 2, 10)
     [lease] = catalog.lease([entry, small], 60.0)
-    assert (lease.until, lease.holder) == (clock.now() + 60, catalog.holder)
+    assert (lease.until, lease.holder) == (clock.now() + 60, catalog.presence.name)
     clock.move(50)
     [lease] = catalog.renew([lease], 60.0)
     clock.move(50)

@@ -6,11 +6,12 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from tests.catalog.making import entry, key
 
-from nectar.catalog.index import connection as opening
+from nectar.catalog.index import locks
 from nectar.catalog.index.rows import ENTRY
 from nectar.catalog.index.schema import MIGRATIONS, VERSION
 from nectar.catalog.index.sqlite import SqliteIndex
@@ -59,6 +60,20 @@ def test_every_older_version_is_brought_up_to_date(tmp_path, version):
     again = SqliteIndex(path)
     assert key(1) in again.lookup([key(1)])
     again.close()
+
+
+def test_what_lies_inline_is_not_in_the_index_of_locations(tmp_path):
+    index = SqliteIndex(tmp_path / "new.db")
+    for number in range(20):
+        index.add(entry(number, location=""), "", 0.0, NOW)
+    index.add(entry(20), "", 0.0, NOW)
+    location = entry(20).location
+    assert index.referred([location, ""]) == {location}
+    [plan] = index._connection.execute(
+        "EXPLAIN QUERY PLAN SELECT location FROM entries WHERE location IN (?) AND location <> ''", [location]
+    ).fetchall()
+    assert "entries_by_location" in plan[-1]
+    index.close()
 
 
 def test_entries_of_every_older_version_survive(tmp_path):
@@ -242,7 +257,7 @@ def test_an_unreadable_folder(tmp_path):
 def test_locked_for_too_long(tmp_path, monkeypatch):
     path = tmp_path / "catalog.db"
     filled(path).close()
-    monkeypatch.setattr(opening, "_WAIT", 0.05)
+    monkeypatch.setattr(locks, "_LOCKED", 0.05)
     index = SqliteIndex(path)
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -316,3 +331,60 @@ def test_closed_is_closed(tmp_path):
     index.close()
     with pytest.raises(CatalogFailure):
         index.lookup([key(1)])
+
+
+CUT_OFF = """
+import os, sys
+from nectar.catalog.index.sqlite import SqliteIndex
+from nectar.errors import CatalogFailure
+from tests.catalog.making import entry, key
+from pathlib import Path
+
+index = SqliteIndex(Path(sys.argv[1]) / "catalog.db")
+for number in range(300):
+    index.add(entry(number, about="x" * 4000), "", 0.0, 0.0)
+index._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+index._connection.execute("PRAGMA cache_size=2")
+assert len(index.lookup([key(number) for number in range(300)])) == 300
+os.truncate(index.path, 8192)
+try:
+    index.lookup([key(number) for number in range(300)])
+except CatalogFailure:
+    print("told")
+"""
+
+
+def test_a_file_that_is_cut_off_while_it_is_open_ends_no_process(tmp_path):
+    root = str(Path(__file__).parents[2])
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([root, *sys.path])}
+    command = [sys.executable, "-c", CUT_OFF, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, "told"), done.stderr
+
+
+# a loss of power
+
+
+def test_names_and_what_was_written_before_them_are_durable_and_nothing_else_waits_for_the_disk(tmp_path):
+    """SQLite syncs its log at the end of a transaction where `synchronous` is FULL (2), and not where it is NORMAL."""
+    steps = []
+
+    def reach(step):
+        if step.startswith("sql commit"):
+            (how,) = index._connection.execute("PRAGMA synchronous").fetchone()
+            steps.append((step.removeprefix("sql commit "), how))
+        elif step == "fsync folder of index":
+            steps.append((step, 0))
+
+    SqliteIndex(tmp_path / "catalog.db").close()
+    index = SqliteIndex(tmp_path / "catalog.db", reach=reach)
+    index.put_recipe([b"how it was made"])
+    index.bind("team/urls", key(1), "somebody", NOW)
+    index.touch({key(1): (1, NOW)})
+    index.bind("team/urls", key(2), "somebody", NOW)
+    index.unbind("team/urls", "somebody", NOW)
+    index.close()
+    assert steps == [
+        ("put recipe", 1), ("bind name", 2), ("fsync folder of index", 0), ("fsync folder of index", 0), ("touch", 1),
+        ("bind name", 2), ("unbind name", 2),
+    ]  # fmt: skip

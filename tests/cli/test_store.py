@@ -453,5 +453,10 @@ def test_stats_tell_what_nectar_itself_costs(home):
     steering.remember()  # counts nothing twice
     said = good(home, "stats")
     assert "that programs take without it: 500 ms looking up, 250 ms in the background" in said
-    assert "1 quick queries and calls, 0 for want of time" in said
+    assert "alone      1 query or call, quicker than looking for them\n" in said
     assert told(home, "stats")["overhead"]["looking up"] == 0.5
+    steering.ran_alone(steering.sites.named("g"), 10.0)
+    steering.remember()
+    assert "1 query or call, quicker than looking for them; 1 more to keep within the setting overhead" in good(
+        home, "stats"
+    )

@@ -15,6 +15,7 @@ from polars.testing import assert_frame_equal
 from tests.datasets.conftest import TABLE
 
 import nectar
+from nectar.datasets import access, filesystem
 from nectar.datasets.filesystem import NectarFileSystem
 from nectar.datasets.mount import MountedNames
 
@@ -63,6 +64,21 @@ def test_opening_a_deleted_result_makes_it_again(names, enabled):
     enabled.catalog.discard(list(enabled.catalog.index.entries()))
     number = names.open("/team/clicks.arrow", os.O_RDONLY)
     assert_frame_equal(pl.read_ipc(names.read("", 1 << 30, 0, number)), TABLE)
+    names.release("", number)
+
+
+def test_a_stat_runs_nothing(names, enabled, monkeypatch):
+    for suffix in ("arrow", "parquet"):
+        assert names.getattr(f"/team/clicks.{suffix}")["st_size"] > 0
+    filesystem._held._files.clear()
+    enabled.catalog.discard(list(enabled.catalog.index.entries()))
+    with monkeypatch.context() as patched:
+        patched.setattr(access, "made_again", lambda *_: pytest.fail("nobody has opened it"))
+        for path in ("/team/clicks.arrow", "/team/clicks.parquet", "/team/clicks@1.arrow", "/team/deep/pages.parquet"):
+            assert names.getattr(path)["st_size"] == 0
+        assert "clicks.arrow" in names.readdir("/team", 0)
+    number = names.open("/team/clicks.arrow", os.O_RDONLY)
+    assert names.getattr("/team/clicks.arrow")["st_size"] == len(names.read("", 1 << 30, 0, number)) > 0
     names.release("", number)
 
 

@@ -13,7 +13,8 @@ import time
 from tests.catalog.making import key, opened, value
 
 from nectar.catalog.service import Kept
-from nectar.store.read import Gone, Result
+from nectar.store.problem import Gone
+from nectar.store.read import Result
 
 BUDGET = 1_500_000
 LARGEST = 40_000
@@ -53,10 +54,10 @@ class Hammer:
         ) = 0
         self.wrong: list[str] = []
 
-    def work(self, until: float) -> None:
-        """Hammers until then."""
+    def work(self, until: float, least: int) -> None:
+        """Hammers until then, and until so many bytes are written, however busy the machine is."""
         actions = [self.keep] * 10 + [self.open] * 8 + [self.lease] * 2 + [self.evict, self.enforce, self.sweep]
-        while time.monotonic() < until and not self.wrong:
+        while (time.monotonic() < until or self.written < least) and not self.wrong:
             self.random.choice(actions)(self.random.randrange(KEYS))
 
     def keep(self, number: int) -> None:
@@ -115,13 +116,13 @@ class Hammer:
         self.swept += len(self.catalog.collector.sweep(grace=0.0).swept)
 
 
-def main(home: str, seed: str, seconds: str) -> None:
+def main(home: str, seed: str, seconds: str, least: str) -> None:
     """Hammers, and says what happened."""
     heard = Heard()
     logging.getLogger("nectar").addHandler(heard)
     hammer = Hammer(home, int(seed))
     try:
-        hammer.work(time.monotonic() + float(seconds))
+        hammer.work(time.monotonic() + float(seconds), int(least))
         hammer.catalog.close()
     except Exception as error:
         hammer.wrong.append(repr(error))

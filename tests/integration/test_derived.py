@@ -6,12 +6,12 @@ import shutil
 import subprocess
 import sys
 import textwrap
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import polars as pl
 import pytest
+from msgspec.structs import replace
 from tests.recipes.projects import write_distribution
 
 from nectar.catalog.embedded import open_catalog

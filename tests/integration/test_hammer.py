@@ -30,7 +30,7 @@ def said(process):
 
 def test_many_processes_on_one_store(tmp_path):
     home = tmp_path / "home"
-    running = [start("hammering", home, seed, SECONDS) for seed in range(PROCESSES)]
+    running = [start("hammering", home, seed, SECONDS, 10 * BUDGET // PROCESSES) for seed in range(PROCESSES)]
     open_here(home).close()
     watcher = start("watching", home, SECONDS)
     reports = [said(process) for process in running]

@@ -1,18 +1,73 @@
 """Programs that change what a library keeps are found in their sources."""
 
+import decimal
+import functools
+import gc
 import importlib
 import itertools
 import sys
 import textwrap
+import types
 import warnings
 from unittest import mock
 
 import pytest
 
 import nectar
-from nectar.keys.changes import change_of
+from nectar.keys.changes import assignment_to, change_of, patch_of
 
 _numbers = itertools.count()
+
+
+KEPT = {"a": mock.MagicMock()}
+
+
+class Shelf:
+    """What a library keeps in an object."""
+
+    def __init__(self):
+        self.a = [0]
+        self.things = {"a": self.a}
+
+    def thing(self, name):
+        return self.things[name]
+
+    def found(self, name):
+        return getattr(self, name)
+
+    def asked(self, name):
+        return self.thing(name)
+
+    @classmethod
+    def shared(cls):
+        return cls.instance
+
+    def copied(self):
+        return dict(self.things)
+
+
+Shelf.instance = Shelf()
+
+
+def hand_out(name="a"):
+    return KEPT.get(name)
+
+
+def hand_out_by_another(name="a"):
+    return hand_out(name)
+
+
+@functools.lru_cache
+def remember(name="a"):
+    return [name]
+
+
+def make_anew(name="a"):
+    return [name, len(KEPT)]
+
+
+def size_of_kept():
+    return len(KEPT)
 
 
 @pytest.fixture
@@ -20,6 +75,9 @@ def program(tmp_path, monkeypatch):
     """Imports a module of the application with the given text, beside a library that takes everything."""
     monkeypatch.syspath_prepend(str(tmp_path))
     library = mock.MagicMock(name="nt_units")
+    library.hand_out, library.hand_on, library.remember = hand_out, hand_out_by_another, remember
+    library.make_anew, library.size, library.Shelf, library.shelf = make_anew, size_of_kept, Shelf, Shelf()
+    library.parse, library.make_registry, library.Registry = make_anew, make_registry, Registry
     for name in ("nt_units", "nt_units.core"):
         monkeypatch.setitem(sys.modules, name, library)
     made = []
@@ -27,13 +85,16 @@ def program(tmp_path, monkeypatch):
     def load(text):
         name = f"nt_program_{next(_numbers)}"
         made.append(name)
-        (tmp_path / f"{name}.py").write_text(textwrap.dedent(text))
+        (tmp_path / f"{name}.py").write_text(textwrap.dedent(text), encoding="utf-8")
         importlib.invalidate_caches()
         return importlib.import_module(name)
 
     yield load
     for name in made:
         sys.modules.pop(name, None)
+    for module in [each for each in gc.get_objects() if type(each) is types.ModuleType]:
+        if str(vars(module).get("__file__")).startswith(str(tmp_path)):
+            del module.__file__  # otherwise the next test finds it: code of a program that is in no list
 
 
 CHANGES = (
@@ -58,6 +119,58 @@ CHANGES = (
     "import nt_units\nclass A:\n    def set(self):\n        nt_units.useLocale('de')",
     "import nt_units\n(nt_units.a, b) = 1, 2",
     "import nt_units\nasync def main():\n    await nt_units.configure()",
+    # through another name
+    "import nt_units\ntable = nt_units.TABLE\ntable['a'] = 1",
+    "import nt_units\ntable = nt_units.TABLE['a']\ntable.update(b=1)",
+    "import nt_units\ntable: dict = nt_units.TABLE\nrows = table['a']\nrows.append(1)",
+    "from nt_units import core\nfirst = other = core.TABLE\ndef main():\n    first['a'] = 1",
+    "import nt_units\ndef main():\n    table = nt_units.TABLE\n    del table['a']",
+    "import nt_units\nif (table := nt_units.TABLE['a']):\n    table.clear = 1",
+    "import nt_units\nrows = nt_units.TABLE.get('a')\nrows.append(1)",
+    "import nt_units\nnt_units.TABLE.setdefault('a', []).append(1)",
+    "import nt_units\nvars(nt_units)['default'] = 1",
+    # modules by their names
+    "import nt_units\nimport sys\nunits = sys.modules['nt_units.core']\nunits.default = 1",
+    "import importlib\nunits = importlib.import_module('nt_units')\nunits.TABLE['a'] = 1",
+    "import importlib\nimportlib.import_module('nt_units').TABLE.update(a=1)",
+    "import sys\nsys.modules['nt_units'].TABLE['a'] = 1",
+    # by functions that change what they are given
+    "import nt_units\nfrom unittest import mock\nwith mock.patch.dict(nt_units.TABLE, a=1):\n    pass",
+    "import nt_units, operator\noperator.setitem(nt_units.TABLE, 'a', 1)",
+    "from nt_units import TABLE\nfrom operator import setitem\nsetitem(TABLE, 'a', 1)",
+    "import nt_units\nsetattr(nt_units, 'default', 3)",
+    "import nt_units\ndef main():\n    dict.update(nt_units.TABLE, a=1)",
+    # called to change something, by what is done with the result
+    "import nt_units\nnt_units.checks('even')(len)",
+    "import nt_units\nnt_units.provide('a', len)",
+    "import nt_units\nnt_units.config.get_all().update(a=1)",
+    # what a library hands out
+    "import nt_units\nthing = nt_units.hand_out('a')\nthing.unit = 'm'",
+    "import nt_units\nthing = nt_units.hand_on('a').parts[0]\nthing.unit = 'm'",
+    "from nt_units import remember as get\nthing = get('a')\nthing.append(3)",
+    "import nt_units\nthing = nt_units.shelf.thing('a')\ndef main():\n    thing[0] = 1",
+    "import nt_units\nthing = nt_units.shelf.asked('a')\nthing[0] = 1",
+    "import nt_units\nthing = nt_units.shelf.found('a')\nthing[0] = 1",
+    "import nt_units\nshelf = nt_units.Shelf.shared()\nshelf.unit = 1",
+    "import nt_units\nthing = nt_units.hand_out()\nobject.__setattr__(thing, 'unit', 'm')",
+    "import nt_units\nsetattr(nt_units.hand_out(), 'unit', 'm')",
+    "import nt_units\nfor thing in nt_units.THINGS:\n    thing.unit = 'm'",
+    "from nt_units import THINGS\nfor name, thing in THINGS.items():\n    thing.unit = 'm'",
+    "import nt_units\ndef table():\n    return nt_units.TABLE\ntable()['a'] = 1",
+    "import nt_units\ndef table():\n    return nt_units.hand_out()\nfound = table()\nfound.unit = 'm'",
+    (
+        "import nt_units\nclass A:\n    def __init__(self):\n        self.table = nt_units.TABLE\n"
+        "    def fill(self):\n        self.table['a'] = 1"
+    ),
+    # asked for in other ways
+    "import nt_units\ngetattr(nt_units.core, 'TABLE')['a'] = 1",
+    "import nt_units\ngetattr(nt_units, 'core').TABLE.update(a=1)",
+    "import nt_units\ntable = getattr(nt_units, 'TABLE', None)\ntable['a'] = 1",
+    "import inspect, nt_units\ninspect.getattr_static(nt_units, 'unit', [0])[0] = 1",
+    "import nt_units\ntable = nt_units.TABLE if nt_units else {}\ntable['a'] = 1",
+    "import nt_units\nmine = None\ntable = mine or nt_units.TABLE\ntable['a'] = 1",
+    "import nt_units\nfor table in (nt_units.TABLE, nt_units.OTHER):\n    table['a'] = 1",
+    "import nt_units\nfirst, second = nt_units.TABLE, nt_units.OTHER\nsecond['a'] = 1",
 )
 
 
@@ -73,10 +186,13 @@ def test_what_is_changed_is_found_with_its_place(text, program):
 @pytest.mark.parametrize(
     "text",
     [
-        "import nt_units\nx = nt_units.parse('3 m')\nx.unit = 'km'\nx.add(3)",
+        "import nt_units\nx = nt_units.parse('3 m')\nx[0] = 'km'\nx.append(3)",
         "import nt_units\nprint(nt_units.convert(3))\nnt_units.show(3)\nnt_units.save('a', 3)\nnt_units.write('a')",
         "from nt_units import Table\nrows = Table()\nrows['a'] = 1\nrows.append(3)",
         "import nt_units\n@nt_units.define\nclass A:\n    pass",
+        "import nt_units\ntable = dict(nt_units.TABLE)\ntable['a'] = 1",
+        "import nt_units\ndef main():\n    table = nt_units.TABLE\ndef other(table):\n    table['a'] = 1",
+        "import nt_units\nsize = nt_units.SIZE\nsize += 1",
         "import nt_units\nnt_units = {}\nsettings = {}\nsettings['nt_units'] = 1",
         "import nt_units\nwith nt_units.open('a') as file:\n    pass",
         "import nt_units\nfound = nt_units.use('a')",
@@ -84,11 +200,28 @@ def test_what_is_changed_is_found_with_its_place(text, program):
         "from nt_units import config\nconfig['a'] = 1",
         "text = 'import nt_units; nt_units.set_words(3)'",
         "nt_units = 3",
+        "import importlib\nunits = importlib.import_module('nt_units')\nprint(units.TABLE['a'])",
+        "import nt_units, operator\nown = {}\noperator.setitem(own, 'a', nt_units.TABLE)",
+        "import nt_units\nsize = nt_units.TABLE.get('a')\nsize += 1",
+        "import nt_units, importlib\nfor name in ('json',):\n    importlib.import_module(name).nt_mark = 1",  # plugins
+        "import nt_units\nthing = nt_units.make_anew()\nthing.append(3)\nsize = nt_units.size()\nsize += 1",
+        "import nt_units\nown = nt_units.shelf.copied()\nown['a'] = 1\nshelf = nt_units.Shelf()\nshelf.unit = 1",
+        "import nt_units\nthing = nt_units.hand_out()\nprint(thing.unit)",
+        "import nt_units\nfor thing in nt_units.THINGS:\n    print(thing)",
+        "exec('unit = 3')",
+        "import nt_units\nshow = nt_units.checks('even')\nfound = nt_units.checks('odd')(3)",
     ],
 )
 def test_using_a_library_changes_nothing(text, program):
     program(text)
     assert not change_of("nt_units")
+
+
+def test_tables_count_of_libraries_whose_settings_are_known(program):
+    program("import nt_units\nnt_units.use('a')\nnt_units.config['a'] = 1\nnt_units.core.options['a'] = 1")
+    assert not patch_of("nt_units")
+    program("import nt_units\nnt_units.core.POWERS[0] = 1")
+    assert patch_of("nt_units")
 
 
 def test_modules_that_come_later_count(program):
@@ -178,6 +311,49 @@ class Words:
     def knows(self, word):
         return word in self.words
 
+    def set_name(self, name):
+        return self
+
+    add = use = set_name
+
+class Alone(Words):
+    one = None
+
+    def __new__(cls):
+        cls.one = cls.one or super().__new__(cls)
+        return cls.one
+
+class Registered:
+    known = {}
+
+    def __init_subclass__(cls):
+        TABLE[cls.__name__] = cls
+
+class _Meta(type):
+    known = {}
+
+    def __new__(meta, name, bases, space):
+        made = super().__new__(meta, name, bases, space)
+        meta.known[name] = made
+        return made
+
+class Listed(metaclass=_Meta):
+    pass
+
+class Counted:
+    def __init_subclass__(cls):
+        cls.size = len(cls.__name__)
+
+class _Plain(type):
+    def __new__(meta, name, bases, space):
+        return super().__new__(meta, name, bases, space)
+
+    def __init__(cls, name, bases, space):
+        cls.size = 1
+
+class Measured(metaclass=_Plain):
+    pass
+
 shared = Words()
 
 def look(word):
@@ -215,6 +391,12 @@ def library(tmp_path, monkeypatch):
         "import nt_library\n@nt_library.Checker.checked('a')\ndef check(x):\n    return x",
         "import nt_library\nnt_library.shared.know('a')",
         "from nt_library import shared\nshared.know('a')",
+        "from nt_library import Alone\nAlone().set_name('a')",
+        "import nt_library\nnt_library.TABLE.popitem() if nt_library.TABLE else None\nnt_library.TABLE.clear()",
+        "from nt_library import Registered\nclass Own(Registered):\n    pass",
+        "import nt_library\ndef main():\n    class Own(nt_library.Listed):\n        pass",
+        "from unittest import mock\nwith mock.patch('nt_library.default', 3):\n    pass",
+        "from unittest.mock import patch\npatch.dict('nt_library.TABLE', {'a': 1})",
     ],
 )
 def test_what_a_call_changes_is_told_by_its_code(text, program, library):
@@ -229,6 +411,11 @@ def test_what_a_call_changes_is_told_by_its_code(text, program, library):
         "import nt_library\nrows = [2, 1]\nnt_library.sort_in_place(rows)",
         "import nt_library\nown = nt_library.Words()\nown.know('a')",
         "import nt_library\nnt_library.shared.knows('a')",
+        "import nt_library\nown = nt_library.Words().set_name('a')",
+        "from nt_library import Words\nWords().add('a').use('b')\nWords().words = []",
+        "from nt_library import Counted\nclass Own(Counted):\n    pass",
+        "from nt_library import Measured\nclass Own(Measured):\n    pass",
+        "text = 'nt_library.default'\nprint(text)\n'nt_library.default'.replace('.', '/')",
         "import nt_library\n@nt_library.look\ndef look():\n    pass",
         "import nt_library\nif False:\n    nt_library.load()",
         "import nt_library\nnt_library.no_such_thing.at_all if False else None",
@@ -263,3 +450,107 @@ def test_functions_that_use_such_a_library_are_computed_each_time(program, tmp_p
             assert not kept()
         finally:
             nectar.disable()
+
+
+def test_patches_by_name_count_for_libraries_whose_settings_are_known(program):
+    program("from unittest import mock\nmock.patch('decimal.getcontext')")
+    assert patch_of("decimal")
+    assert not patch_of("json")
+
+
+def test_patches_are_found_however_their_letters_are_written(program):
+    program("from unittest import mock\nmock.\uff50atch('decimal.getcontext')")
+    assert patch_of("decimal")
+    with pytest.raises(nectar.UncacheableError, match="decimal"):
+        nectar.fingerprint(lambda x: decimal.Decimal(x))
+
+
+STANDARD = (
+    ("import json\njson._default_encoder = json.JSONEncoder(indent=2)", "json"),
+    ("import json\njson._default_encoder.indent = 2", "json"),
+    ("import calendar as months\nmonths.month_name = ['a']", "calendar"),
+    ("import textwrap\ndef main():\n    textwrap._whitespace = ' '", "textwrap"),
+    ("import email.charset\nemail.charset.CHARSETS['x'] = (1, 2, None)", "email"),
+)
+
+
+@pytest.mark.parametrize(("text", "module"), STANDARD)
+def test_assignments_to_data_of_the_standard_library_are_found(text, module, program, monkeypatch):
+    import calendar
+    import email.charset
+    import json
+
+    monkeypatch.setattr(json, "_default_encoder", json.JSONEncoder())
+    monkeypatch.setattr(calendar, "month_name", calendar.month_name)
+    monkeypatch.setattr(textwrap, "_whitespace", textwrap._whitespace)
+    monkeypatch.setattr(email.charset, "CHARSETS", dict(email.charset.CHARSETS))
+    loaded = program(text)
+    assert place_assigned_to(module).startswith(f"{loaded.__name__}.py:")
+
+
+def place_assigned_to(module):
+    return assignment_to(module, len(sys.modules), next(reversed(sys.modules)))
+
+
+@pytest.mark.parametrize(
+    ("text", "module"),
+    [
+        ("import json\nx = json.dumps([])\nassert json.loads == json.loads", "json"),
+        ("import math\npi = math.pi\nmath.nt_pi = 3", "math"),  # nobody but the program reads it
+        ("import json\nold = json.JSONEncoder.default\njson.JSONEncoder.default = old", "json"),  # code is in keys
+    ],
+)
+def test_what_keys_hold_anyway_is_no_assignment_to_the_standard_library(text, module, program):
+    program(text)
+    assert place_assigned_to(module) == ""
+
+
+def test_a_function_that_uses_changed_data_of_the_standard_library_is_refused(program, monkeypatch):
+    import json
+
+    monkeypatch.setattr(json, "_default_encoder", json.JSONEncoder())
+    used = "def f(x):\n    return json.dumps(x)\ndef g(x):\n    return x + 1"
+    loaded = program(f"import json\njson._default_encoder.nt_note = 1\n{used}")
+    with pytest.raises(nectar.UncacheableError, match=r"changes what json keeps .*\.py:2"):
+        nectar.fingerprint(loaded.f)
+    assert nectar.fingerprint(loaded.g)
+
+
+def test_a_table_that_a_function_of_the_application_changes(program):
+    """The library's table is handed to a function that changes what it is given, also if that lies in a module."""
+    program("import nt_units\ndef install(table):\n    table['a'] = 1\ninstall(nt_units.TABLE)")
+    assert change_of("nt_units").endswith(":4")
+
+
+def test_a_table_that_a_function_of_the_application_reads(program):
+    program("import nt_units\ndef show(table):\n    return len(table)\nshow(nt_units.TABLE)\nprint(nt_units.TABLE)")
+    assert change_of("nt_units") == ""
+
+
+class Registry:
+    """What a library gives to register things with, where the things lie in a table of the module."""
+
+    def register(self, name):
+        def take(function):
+            put(name, function)
+            return function
+
+        return take
+
+    def show(self, name):
+        return lambda function: function
+
+
+def put(name, function):
+    KEPT[name] = function
+
+
+def make_registry():
+    return Registry()
+
+
+@pytest.mark.parametrize(("method", "changes"), [("register", True), ("show", False)])
+@pytest.mark.parametrize("made", ["make_registry()", "Registry()"])
+def test_decorators_of_objects_that_a_library_makes(method, changes, made, program):
+    program(f"import nt_units\nkinds = nt_units.{made}\n@kinds.{method}('a')\ndef a():\n    pass")
+    assert bool(change_of("nt_units")) is changes

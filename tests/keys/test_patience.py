@@ -1,17 +1,21 @@
 """A key is made of everything, or not at all, however little time there is."""
 
 import asyncio
+import itertools
 import warnings
+from array import array
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import nectar
+from nectar.dialects.python.memo import Memoized
 from nectar.errors import NectarWarning, TooLargeError
 from nectar.keys import patience as patience_module
 from nectar.keys.api import fingerprint
 from nectar.keys.patience import patience
+from nectar.keys.values import bulk
 from nectar.overhead.steering import Steering
 
 MANY = {number: str(number) for number in range(200_000)}
@@ -66,6 +70,8 @@ def test_wherever_a_walk_is_stopped_it_gives_the_same_key_or_none(value, steps):
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("nectar.keys.walk.FLUSH_AT", 64)  # it asks more often
         patched.setattr(patience_module, "perf_counter", lambda: 0.0 if next(asked, None) is not None else 10.0)
+        processor = itertools.count(0.0, 10.0)
+        patched.setattr(patience_module, "worked", lambda: next(processor))
         patched.setattr(patience_module, "_MANY", 3)
         try:
             with patience(5.0):
@@ -73,6 +79,18 @@ def test_wherever_a_walk_is_stopped_it_gives_the_same_key_or_none(value, steps):
         except TooLargeError:
             return
     assert found == expected
+
+
+def test_the_time_of_others_does_not_count(monkeypatch):
+    """The clock says that it is over, since other processes had the machine."""
+    wall = itertools.count(0.0, 100.0)
+    monkeypatch.setattr(patience_module, "perf_counter", lambda: next(wall))
+    with patience(60.0):
+        fingerprint(look_up)
+    processor = itertools.count(0.0, 100.0)
+    monkeypatch.setattr(patience_module, "worked", lambda: next(processor))
+    with pytest.raises(TooLargeError), patience(60.0):
+        fingerprint(look_up)
 
 
 def test_what_a_value_of_the_application_does_with_errors_makes_no_difference():
@@ -100,13 +118,26 @@ def test_many_small_containers_are_stopped_too():
         fingerprint(rows)
 
 
+def test_what_would_take_too_long_is_not_begun(monkeypatch):
+    """The clock stands still: only what is expected can stop a walk."""
+    monkeypatch.setattr(patience_module, "perf_counter", lambda: 0.0)
+    monkeypatch.setattr(patience_module, "worked", lambda: 0.0)
+    rows = [{"x": number} for number in range(100_000)]
+    with patience(0.05):
+        fingerprint(list(range(100_000)))  # in one go
+    with patience(0.5):
+        fingerprint(rows)
+    with pytest.raises(TooLargeError), patience(0.05):
+        fingerprint(rows)
+
+
 # calls
 
 
 @pytest.fixture
 def strict(enabled):
     """Nectar has no time left for anything."""
-    enabled.steering = Steering(0.0, 0.0, None, program="")
+    enabled.steering = Steering(0.0, 0.0, None, program="", age=0.0)
     return enabled
 
 
@@ -127,16 +158,73 @@ def test_a_call_with_too_much_is_left_alone_and_that_is_said_once(strict):
     assert len(seen) == 4
 
 
+def test_a_call_whose_arguments_hold_too_much_is_not_tried_again(strict, monkeypatch):
+    begun, begin = [], Memoized.begin
+
+    def counted(self, *arguments):
+        begun.append(self.label)
+        return begin(self, *arguments)
+
+    monkeypatch.setattr(Memoized, "begin", counted)
+    groups = [[{"x": number} for number in range(9_000)] for _ in range(20)]  # each is small enough to be begun
+    total = nectar.memo(lambda groups: sum(map(len, groups)))
+    with pytest.warns(NectarWarning, match="holds so much"):
+        assert [total(groups) for _ in range(4)] == [180_000] * 4
+    assert len(begun) == 1
+
+
+def test_what_held_too_much_is_looked_at_again_when_the_function_becomes_slow(strict):
+    steering = strict.steering
+    site = steering.sites.named("f")
+    steering.called(site, 0.001, 0.05, False, gave_up=True)
+    assert not steering.looks_at_call(site)
+    steering.ran_alone(site, 10.0)
+    assert steering.looks_at_call(site)
+    assert steering.patience_of_call(site) > 0.5
+
+
 def test_calls_are_looked_at_again_when_the_function_becomes_slow(strict):
     steering = strict.steering
     site = steering.sites.named("f")
     for _ in range(3):
         assert steering.looks_at_call(site)
-        steering.called(site, 0.001, 0.1, False)
+        steering.called(site, 0.001, 0.04, False)
     assert not steering.looks_at_call(site)
     for _ in range(20):
         site.ran(1.0)
     assert steering.looks_at_call(site)
+
+
+def test_a_call_that_takes_much_longer_to_look_for_than_to_compute_is_not_kept_and_not_tried_again(strict):
+    steering = strict.steering
+    site = steering.sites.named("f")
+    assert steering.why_not_keep_call(0.03, 0.2) == "computing it took 30 ms, looking for it 200 ms"
+    assert steering.why_not_keep_call(0.001, 0.04) == "", "the first look takes longer than others"
+    assert steering.why_not_keep_call(0.3, 0.2) == ""
+    steering.called(site, 0.03, 0.2, False)
+    assert not steering.looks_at_call(site)
+    steering.ran_alone(site, 10.0)
+    assert steering.looks_at_call(site), "it has become slow"
+
+
+def test_a_large_array_is_not_begun_where_it_would_take_too_long(strict, monkeypatch):
+    hashed = []
+    monkeypatch.setattr(bulk, "threads_for", lambda size, _: hashed.append(size) or 1)
+    monkeypatch.setattr(Steering, "patience_of_call", lambda self, site: 0.02)  # it grows with the age of the process
+    total = nectar.memo(lambda data: len(data))
+    with pytest.warns(NectarWarning, match=r"a value of 200 MB holds so much"):
+        assert total(array("d", bytes(200_000_000))) == 25_000_000
+    assert max(hashed, default=0) < 200_000_000
+
+
+def test_the_first_call_of_a_function_may_take_a_share_of_what_the_program_took_so_far():
+    steering = Steering(0.0, 0.0, None, lambda: 100.0, program="", age=2.0)
+    site = steering.sites.named("f")
+    assert steering.patience_of_call(site) == 0.5
+    steering.called(site, 0.1, 0.01, False)
+    assert steering.patience_of_call(site) == 0.025, "from now on it is known how long it takes"
+    long = Steering(0.0, 0.0, None, lambda: 1e6, program="", age=7200.0)
+    assert long.patience_of_call(long.sites.named("f")) == 1.0
 
 
 def test_a_function_that_is_left_alone_recurses_as_deep_as_ever(strict, monkeypatch):

@@ -3,7 +3,10 @@
 import argparse
 import contextlib
 import datetime as dt
+import decimal
+import logging
 import sys
+import threading
 import time
 import types
 
@@ -39,6 +42,12 @@ def test_style_of_matplotlib():
     )
 
 
+def test_epoch_of_dates_of_matplotlib():
+    dates = pytest.importorskip("matplotlib.dates")
+    changed = changes(lambda x: dates.date2num(x), lambda: item(vars(dates), "_epoch", "0000-12-31T00:00:00"))
+    assert changed
+
+
 def test_palette_of_seaborn():
     seaborn = pytest.importorskip("seaborn")
     assert changes(lambda x: seaborn.color_palette(), lambda: seaborn.color_palette("pastel"))
@@ -68,6 +77,23 @@ def test_constructors_and_representers_of_yaml():
         del yaml.SafeLoader.yaml_constructors["!nt_x"]
         del yaml.SafeDumper.yaml_representers[dt.timedelta]
     assert (nectar.fingerprint(read), nectar.fingerprint(written)) == before
+
+
+@pytest.mark.parametrize("loader", ["FullLoader", "SafeLoader"])
+def test_classes_of_the_program_that_register_themselves_with_yaml(loader, monkeypatch):
+    yaml = pytest.importorskip("yaml")
+    for each in ("Loader", "FullLoader", "UnsafeLoader", "SafeLoader"):
+        monkeypatch.setattr(getattr(yaml, each), "yaml_constructors", dict(getattr(yaml, each).yaml_constructors))
+    kind = getattr(yaml, loader)
+    before = nectar.fingerprint(lambda text: yaml.load(text, kind))
+
+    class Point(yaml.YAMLObject):
+        yaml_tag = "!nt_point"
+        yaml_loader = kind
+
+    after = nectar.fingerprint(lambda text: yaml.load(text, kind))
+    Point.scale = 2
+    assert len({before, after, nectar.fingerprint(lambda text: yaml.load(text, kind))}) == 3
 
 
 def test_arguments_of_the_program():
@@ -115,3 +141,29 @@ def test_context_of_gmpy2(monkeypatch):
     assert PREFERENCES["gmpy2"]() == before
     context.precision = 106
     assert PREFERENCES["gmpy2"]() != before
+
+
+def test_decimals_of_new_threads(monkeypatch):
+    def third(n):
+        return decimal.Decimal(1) / n
+
+    before = nectar.fingerprint(third)
+    monkeypatch.setattr(decimal.DefaultContext, "prec", 4)
+    assert nectar.fingerprint(third) != before
+
+
+@pytest.mark.parametrize(
+    "function", [lambda x: logging.makeLogRecord({"msg": x}), lambda x: _LOCK.locked(), lambda x: _OWNED._is_owned()]
+)
+def test_states_that_others_change(function):
+    with pytest.raises(UncacheableError):
+        nectar.fingerprint(function)
+
+
+_LOCK, _OWNED = threading.Lock(), threading.RLock()
+
+
+def test_class_methods_of_compiled_classes_are_judged_by_their_names():
+    now = pytest.importorskip("whenever").Instant.now
+    with pytest.raises(UncacheableError, match="reads the clock"):
+        nectar.fingerprint(lambda x: now())

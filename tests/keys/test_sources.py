@@ -8,7 +8,8 @@ import sys
 import pytest
 
 from nectar.keys.outcome import outcome_of
-from nectar.keys.sources import functions_of, text_of, used_as, without_secrets
+from nectar.keys.sources import functions_of, text_of, used_as
+from nectar.trust.literals import code_without_secrets
 
 PROGRAM = '''
 RATE = 3
@@ -115,9 +116,9 @@ def test_digests_are_the_same_in_every_process(tmp_path):
     ],
 )
 def test_credentials_in_a_text_are_left_out(line):
-    assert "hunter2" not in without_secrets(f"def f():\n    {line}\n    return 1\n")
+    assert "hunter2" not in code_without_secrets(f"def f():\n    {line}\n    return 1\n")
 
 
 def test_other_text_stays_as_it_is():
     text = 'def f(tokens, x="a"):\n    words = "token"  # of a sentence: "x"\n    return {"a": "b@c"}\n'
-    assert without_secrets(text) == text
+    assert code_without_secrets(text) == text

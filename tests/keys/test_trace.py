@@ -79,3 +79,32 @@ def test_parameters_of_the_function_itself():
 
 def test_refused_functions_have_traces_too():
     assert "time" in str(nectar.trace(program("import time\ndef f():\n    return time.time()")))
+
+
+SECRETS = """
+import os
+API_KEY = 'hunter2canary'
+URL = 'postgresql://bob:hunter2canary@db/x'
+CONFIG = {'password': 'hunter2canary', 'port': 4711, 'pin': {'secret': 4242}}
+def connect(url, token='hunter2canary'):
+    password = 'hunter2canary'
+    return url, token, password
+def f(n):
+    return connect(URL + API_KEY), CONFIG, n
+"""
+
+
+def test_a_trace_holds_no_credential_and_no_digest_of_one():
+    one, other = (nectar.trace(program(text)) for text in (SECRETS, SECRETS.replace("hunter2canary", "another")))
+    for text in (str(one), one.to_json()):
+        assert "hunter2canary" not in text
+        assert "4242" not in text
+        assert "4711" in text
+    assert one.fingerprint != other.fingerprint
+    leaves = [json.dumps(_leaves(json.loads(each.to_json())["root"])) for each in (one, other)]
+    assert leaves[0] == leaves[1], "nothing tells the two passwords apart"
+    assert "hunter2canary" not in str(nectar.why(one, other))
+
+
+def _leaves(node):
+    return [node["digest"], *map(_leaves, node["children"])] if "children" in node else node["digest"]

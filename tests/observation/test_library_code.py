@@ -40,6 +40,18 @@ LIBRARY = """
         def _today(cls):
             return date.today()
 
+    class Stamps:
+        def __init__(self, clock=None):
+            self.clock = clock or self._default
+        @staticmethod
+        def _default():
+            return time.time_ns()
+        def next(self):
+            return self.clock()
+
+    _stamps = Stamps()
+    def clock_that_an_object_holds(given): return _stamps.next()
+
     def parse(given, default=None):
         if given == "now":
             return datetime.now()
@@ -149,6 +161,31 @@ LIBRARY = """
     def branch_not_taken(given):
         return given if given != "never" else (time.time(), os.environ.get("A"), os.urandom(1), _context.get())
     def calls_back(given, function): return function(given)
+
+    _modes = {"date": lambda given: date.today().isoformat(), "text": str}
+    _steps = (str, clock_of_another_module)
+    def by_a_table(given): return _modes["date"](given)
+    def by_a_list(given): return [step(given) for step in _steps]
+    salt = cython_function_or_method("gensalt", 3, lambda rounds=12: 0)
+    keys = cython_function_or_method("generate_keypair", 3, lambda size=12: 0)
+    def native_salt(given): return salt()
+    def native_keys(given): return keys()
+    class Visits(nt_clocks.Clocked):
+        pass
+    def class_of_another_library(given): return Visits().at
+"""
+
+CLOCKS = """
+import time
+
+def stamp():
+    return time.time()
+
+class Clocked:
+    def __init__(self):
+        self.at = time.time()
+    def age(self):
+        return time.time() - self.at
 """
 
 
@@ -159,7 +196,7 @@ def almanac(tmp_path, monkeypatch):
     texts = {
         "nt_almanac/__init__.py": textwrap.dedent(LIBRARY),
         "nt_almanac/inner.py": "import time\n\ndef stamp(given):\n    return time.time()\n",
-        "nt_clocks.py": "import time\n\ndef stamp():\n    return time.time()\n",
+        "nt_clocks.py": CLOCKS,
     }
     lines = []
     for name, text in texts.items():
@@ -198,11 +235,13 @@ def is_kept(function, value="2024"):
 
 
 READERS = (
-    "clock", "clock_of_another_module", "clock_in_lambda", "entropy", "identifier", "token", "unseeded", "variable",
+    "clock", "clock_of_another_module", "clock_in_lambda",
+    "clock_that_an_object_holds", "entropy", "identifier", "token", "unseeded", "variable",
     "variable_by_subscript", "variable_by_getenv", "working_folder", "context", "thread_local", "cached", "decorated",
     "instance", "imported_inside", "imported_from_inside", "imported_nearby", "imported_by_a_cell", "assigned_before",
     "chosen", "context_as_a_whole", "of_a_base", "made_later", "of_an_instance", "of_another_library",
     "native_noise", "native_clock", "by_sorted", "by_map_of_another", "by_reduce", "curried",
+    "by_a_table", "by_a_list", "native_salt", "native_keys", "class_of_another_library",
 )  # fmt: skip
 
 
@@ -274,6 +313,24 @@ def test_methods_of_what_a_function_is_handed(almanac, enabled):
 
     assert not is_kept(age, almanac.Day(3))
     assert is_kept(later, almanac.Day(3))
+
+
+def test_a_class_of_the_program_has_the_methods_of_its_library(almanac, enabled):
+    class Visit(sys.modules["nt_clocks"].Clocked):
+        def __init__(self, given):
+            self.at = float(given)
+
+        def year(self):
+            return self.at
+
+    def age(given):
+        return Visit(given).age()
+
+    def year(given):
+        return Visit(given).year()
+
+    assert not is_kept(age)
+    assert is_kept(year)
 
 
 def test_it_depends_on_the_path_that_is_taken(almanac, enabled):

@@ -33,7 +33,7 @@ def steering(share=0.02, floor=0.05, memory=None, program="main.py"):
 
 
 def frame(line, file="main.py"):
-    return SimpleNamespace(f_code=SimpleNamespace(co_filename=file), f_lineno=line)
+    return SimpleNamespace(f_code=SimpleNamespace(co_filename=file), f_lineno=line, f_lasti=2 * line)
 
 
 class Program:
@@ -44,7 +44,7 @@ class Program:
         self.plain = self.own = self.looks = 0.0
 
     def query(self, seconds, line=1, hit=False):
-        site = self.steering.site(frame(line))
+        site = self.steering.sites.at(frame(line))
         looked = self.steering.looks_at(site)
         self.plain += seconds
         if looked:
@@ -94,7 +94,7 @@ def test_whatever_a_program_does_looks_that_find_nothing_stay_within_the_budget(
     program = Program(steering())
     tried = 0.0  # what the first few looks at slow sites may take beyond the budget
     for seconds, line in queries:
-        looks = program.steering.site(frame(line)).looks
+        looks = program.steering.sites.at(frame(line)).looks
         tried += program.cost if program.query(seconds, line) and 0 < looks < 8 else 0.0
     assert program.own <= 0.05 + 0.02 * program.plain + program.cost + tried
     assert tried <= 40 * 8 * program.cost
@@ -143,7 +143,7 @@ def test_a_quick_site_that_becomes_slow_is_worth_a_late_look_and_then_a_look():
     program = Program(steering())
     for _ in range(1000):
         program.query(0.001)
-    site = program.steering.site(frame(1))
+    site = program.steering.sites.at(frame(1))
     assert not program.steering.is_worth_a_late_look(site, 0.001)
     assert program.steering.is_worth_a_late_look(site, 0.3)
     assert not program.query(0.3), "it was quick until now"
@@ -153,7 +153,7 @@ def test_a_quick_site_that_becomes_slow_is_worth_a_late_look_and_then_a_look():
 def test_a_slow_query_at_a_new_site_gets_a_late_look_though_nothing_is_left():
     made = steering()
     made.ledger.spend("starting", 10)
-    site = made.site(frame(1))
+    site = made.sites.at(frame(1))
     assert not made.looks_at(site)
     assert made.is_worth_a_late_look(site, 0.2)
     assert not made.is_worth_a_late_look(site, 0.05)
@@ -184,7 +184,7 @@ def test_later_processes_know_what_was_learned(tmp_path):
     first = Program(steering(memory=tmp_path))
     first.query(0.001, 1)
     first.query(1.0, 2)
-    first.steering.site(frame(2)).keeps = True
+    first.steering.sites.at(frame(2)).kept_now = True
     first.steering.sites.remember()
     second = Program(steering(memory=tmp_path))
     second.steering.ledger.spend("starting", 10)
@@ -199,7 +199,12 @@ def test_another_program_knows_nothing_of_it(tmp_path):
     assert Program(steering(memory=tmp_path, program="other.py")).query(0.001)
 
 
-@pytest.mark.parametrize("damage", ["", "{", "[]", '{"sites": {"main.py:1": [1]}}', '{"figures": 3, "sites": {}}', "x"])
+TOO_LONG = json.dumps({"figures": {"odd": 9.0}, "sites": {}, "x": "x" * (1 << 20)})  # and in memory far longer
+
+
+@pytest.mark.parametrize(
+    "damage", ["", "{", "[]", '{"sites": {"main.py:1": [1]}}', '{"figures": 3, "sites": {}}', "x", TOO_LONG]
+)
 def test_a_damaged_memory_is_none(tmp_path, damage):
     first = Program(steering(memory=tmp_path))
     first.query(0.001)
@@ -208,6 +213,7 @@ def test_a_damaged_memory_is_none(tmp_path, damage):
     file.write_text(damage)
     again = Program(steering(memory=tmp_path))
     assert again.query(0.001)
+    assert "odd" not in again.steering.sites.figures
     again.steering.sites.remember()
     assert json.loads(file.read_text())["sites"]
 
@@ -250,16 +256,173 @@ def test_what_is_asked_for_again_is_written_if_that_pays_the_next_time():
 
 def test_the_speed_of_this_disk_is_measured(tmp_path):
     made = steering(memory=tmp_path)
-    made.site(frame(1)).ran(1.0)
+    made.sites.at(frame(1)).ran(1.0)
     assert not made.why_not_keep(2.0, 20_000_000)
     for _ in range(20):
         made.wrote(10_000_000, 1.0)
     assert made.why_not_keep(2.0, 20_000_000)
     made.sites.remember()
     later = steering(memory=tmp_path)
-    later.site(frame(1))
+    later.sites.at(frame(1))
     assert later.why_not_keep(2.0, 20_000_000)
 
 
 def test_what_is_found_again_no_sooner_than_computed_is_not_written():
     assert steering().why_not_keep(0.001, 2_000_000).startswith("computing it took")
+
+
+def test_what_pays_the_first_time_it_is_found():
+    made = steering()
+    most = made.paying(1.0)
+    assert not made.why_not_keep(1.0, int(most) - 1, asked_before=True)
+    assert made.why_not_keep(1.0, int(most) + 1, asked_before=True)
+    assert made.paying(1.0, slower=8) < most / 6
+    assert made.paying(0.001) == 0
+    assert steering(inf).paying(0.001) == inf
+
+
+def test_without_late_looks_a_new_site_is_looked_at_whatever_loading_took():
+    made = steering()
+    made.ledger.spend("starting", 1000)
+    assert not made.looks_at(made.sites.at(frame(1)))
+    assert made.looks_at(made.sites.at(frame(1)), late=False)
+    made.ledger.spend("looking up", 1)
+    assert not made.looks_at(made.sites.at(frame(1)), late=False)
+
+
+@pytest.mark.parametrize(("own", "seconds", "looks"), [(0.4, 0.01, False), (0.4, 1.0, True), (0.001, 1e-5, True)])
+def test_what_a_look_at_a_call_takes_is_known_to_later_processes(tmp_path, own, seconds, looks):
+    first = steering(memory=tmp_path)
+    site = first.sites.named("prices.total")
+    assert first.looks_at_call(site)
+    for _ in range(3):
+        first.called(site, seconds, own, hit=False)
+    first.sites.remember()
+    second = steering(memory=tmp_path)
+    site = second.sites.named("prices.total")
+    assert second.looks_at_call(site) is looks
+    second.timer.now += 3600
+    assert second.looks_at_call(site), "there is time to see whether that is still so"
+
+
+def test_what_an_earlier_version_has_learned_is_read(tmp_path):
+    first = steering(memory=tmp_path)
+    first.sites.at(frame(1)).ran(0.5)
+    first.sites.remember()
+    (path,) = tmp_path.iterdir()
+    told = json.loads(path.read_text())
+    told["sites"] = {name: [0.7, 3, 1, True] for name in told["sites"]}
+    path.write_text(json.dumps(told))
+    site = steering(memory=tmp_path).sites.at(frame(1))
+    assert (site.seconds, site.looks, site.hits, site.kept_before, site.cost) == (0.7, 3, 1, True, 0.0)
+
+
+LOOKING = "nectar.what_looks"  # which nobody ever loads
+
+
+def loaded_in(seconds, **settings):
+    made = steering(**settings)
+    made.loaded(LOOKING, seconds)
+    return made
+
+
+def test_a_first_look_of_a_process_is_not_refused_because_loading_takes_long():
+    made = steering()
+    made.ledger.spend("starting", 1000)
+    assert made.looks_at(made.sites.at(frame(1)), LOOKING)
+    assert not made.looks_at(made.sites.at(frame(2))), "it is loaded by now, and counts"
+    made.ledger.spend("looking up", 1)
+    assert not made.looks_at(made.sites.at(frame(1)), LOOKING)
+
+
+def test_a_site_that_has_found_nothing_does_not_load_what_looks_take():
+    for seconds, loads in ((0.04, True), (0.06, False)):
+        made = loaded_in(seconds)
+        site = made.sites.at(frame(1))
+        site.ran(0.2)
+        assert made.looks_at(site, LOOKING) is loads
+        assert made.looks_at(site), "once it is loaded a look is cheap"
+        site.looked(True, 0.005)
+        assert made.looks_at(site, LOOKING), "what is found there pays for it"
+
+
+def test_quick_sites_of_a_known_program_load_nothing(tmp_path):
+    """What is a little slower than two looks is left alone unless what looks is there, or something was kept."""
+    made = loaded_in(0.03)
+    site = made.sites.at(frame(1))
+    site.ran(0.05)
+    assert not made.looks_at(site, LOOKING)
+    assert made.looks_at(site)
+    site.kept_before = True
+    assert made.looks_at(site, LOOKING)
+    site.looks = 30
+    assert not made.looks_at(site, LOOKING), "what was kept is never asked for again"
+
+
+def test_what_is_slow_once_loads_nothing_unless_it_is_much_slower():
+    made = loaded_in(0.03)
+    site = made.sites.at(frame(1))
+    for _ in range(100):
+        made.ran_alone(site, 0.0005)
+    assert not made.is_worth_a_late_look(site, 0.04, LOOKING)
+    assert made.is_worth_a_late_look(site, 0.04)
+    assert made.is_worth_a_late_look(site, 0.1, LOOKING)
+
+
+def test_what_loading_took_is_known_to_later_processes_but_for_exceptions(tmp_path):
+    first = steering(memory=tmp_path)
+    first.sites.at(frame(1)).ran(1.0)
+    assert first.loading(LOOKING) > 0.0, "it takes time, however long"
+    first.loaded(LOOKING, 0.02)
+    first.sites.remember()
+    second = steering(memory=tmp_path)
+    second.sites.at(frame(1))
+    assert second.loading(LOOKING) == 0.02
+    second.loaded(LOOKING, 100.0)
+    assert 0.02 < second.loading(LOOKING) < 0.1
+    assert second.loading("sys") == second.loading("") == 0.0, "what is there need not be loaded"
+
+
+def test_what_all_sites_of_a_program_promise(tmp_path):
+    first = steering(memory=tmp_path)
+    for line in range(3):
+        site = first.sites.at(frame(line))
+        site.ran(0.4)
+        site.looked(False, 0.005)
+        site.kept_now = line > 0
+    first.sites.remember()
+    assert first.sites.promise == 0, "what this process has seen promises nothing to itself"
+    assert steering(memory=tmp_path).sites.promise == pytest.approx(2 * 0.4 * 0.25)
+
+
+def test_a_quick_site_has_a_limit_that_a_slow_query_ends():
+    """Below the limit nothing else is asked; the first query above it makes the site one that is decided anew."""
+    made = Steering(0.02, 0.05, timer=lambda: 0.0, age=0.0)
+    site = made.sites.at(frame(1))
+    assert not site.limit
+    assert made.ran_alone(site, 1e-4)
+    assert site.limit > 0.0
+    assert not made.looks_at(site)
+    assert not made.ran_alone(site, 10.0)
+    assert not site.limit
+    assert (made.left_alone, made.waived) == (1, 1)
+
+
+def test_a_site_is_told_by_its_line_whichever_code_runs_there():
+    """The same line of code that is made anew is the same site, and what lay where other code lies now is forgotten."""
+    made = Steering(0.02, 0.05)
+    sites = {id(made.sites.at(frame(5))) for _ in range(3)}
+    assert len(sites) == 1
+    assert made.sites.at(frame(6)) is not made.sites.at(frame(5))
+    assert made.sites.at(None) is made.sites.named("")
+
+
+def test_a_look_that_had_to_wait_for_other_processes_is_not_held_against_a_call():
+    """By the clock it took half a second, of which Nectar worked for a millisecond."""
+    steering = Steering(0.02, 0.05)
+    site = steering.sites.named("f")
+    for _ in range(10):
+        steering.called(site, 0.03, 0.001, hit=False, waited=0.5)
+    assert steering.looks_at_call(site)
+    assert steering.why_not_keep_call(0.03, 0.001) == ""
+    assert steering.ledger.spent["looking up"] == pytest.approx(5.0)

@@ -19,13 +19,14 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
-from tests.catalog.making import bytes_on_disk, folder_of, key, manual_clock, opened, value
+from tests.catalog.making import As, bytes_on_disk, dead_process, folder_of, key, manual_clock, opened, value
 
 from nectar.catalog.check import check
 from nectar.catalog.collect import victims_of
 from nectar.catalog.service import Kept, NotKept
 from nectar.catalog.state import Budget, Granted, Present, Taken
-from nectar.store.read import Damaged, Gone, Result
+from nectar.store.problem import Damaged, Gone
+from nectar.store.read import Result
 
 KEYS = st.integers(0, 11)
 CHOICES = st.integers(0, 100)
@@ -39,6 +40,7 @@ OVERHEAD = 500  # bytes that a result takes besides its content
 
 class StoreMachine(RuleBasedStateMachine):
     steps = 0
+    dead = ""  # the name of a process that is no more
 
     def __init__(self):
         super().__init__()
@@ -51,6 +53,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.leases = []  # (lease, number, location)
         self.reserved = {}  # number of a key -> reservation
         self.names = {}
+        self.left = set()  # locations where processes were writing that are no more
         self.catalog = None
 
     # Most rules need results to work on: the store begins with some, and several are kept at a time.
@@ -96,7 +99,7 @@ class StoreMachine(RuleBasedStateMachine):
         self.damaged.discard(number)
         self.pinned.discard(number)
 
-    @rule(numbers=st.lists(KEYS, min_size=1, max_size=4))
+    @rule(numbers=st.lists(KEYS, min_size=1, max_size=4, unique=True))  # what the first finds lost stays lost
     def look_up_and_open(self, numbers):
         programs = [key(number % 3) for number in numbers]
         for number, known in zip(numbers, self.catalog.lookup([key(n) for n in numbers], programs), strict=True):
@@ -202,7 +205,7 @@ class StoreMachine(RuleBasedStateMachine):
         doomed = {location for location, _ in self.catalog.index.doomed()}  # these go before anything is swept
         would = self.catalog.collector.sweep(apply=False, grace=grace)
         done = self.catalog.collector.sweep(grace=grace)
-        assert [location for location in would.swept if location not in doomed] == done.swept
+        assert [location for location in would.swept if location not in doomed | self.left] == done.swept
 
     @rule(number=KEYS, staged=st.booleans())
     def leave_garbage(self, number, staged):
@@ -212,6 +215,37 @@ class StoreMachine(RuleBasedStateMachine):
         (folder / "object.pickle").write_bytes(b"x" * 100)
         if not staged:
             (folder / "manifest.json").write_bytes(b"{}")
+
+    @rule(number=KEYS, size=SIZES, how=st.sampled_from(["writing", "published", "reading", "computing"]))
+    def somebody_dies(self, number, size, how):
+        """Another process ends in the middle of something; whoever needs room, or sweeps, finds it again."""
+        other = opened(self.home, self.clock, **self.settings)
+        other.presence = As(self.dead)
+        entry = self.entry(number)
+        if how == "reading" and entry is not None:
+            other.lease([entry], 4000.0)
+            self.catalog.collector.end_abandoned()
+        elif how == "computing" and number not in self.reserved:
+            other.reserve(key(number), 30.0)
+            self.catalog.collector.end_abandoned()
+        elif how in ("writing", "published"):
+            lease = other._announced(key(number), size)
+            if lease is not None:
+                self.left.add(lease.location)
+                staging = other.store.stage(lease.location)
+                staging.__enter__()
+                staging.write_object(value(number, size))
+                if how == "published":
+                    staging.publish()
+        other.close()
+
+    @rule()
+    def room_is_found_again(self):
+        self.catalog.collector.enforce()
+        assert self.catalog.usage().pending == self.catalog.usage().doomed == 0
+        assert not [lease for lease in self.catalog.index.leases() if lease.holder == self.dead]
+        assert not [location for location in self.left if self.catalog.store.size_of(location) is not None]
+        self.left.clear()
 
     @rule()
     def restart(self):
@@ -260,7 +294,7 @@ class StoreMachine(RuleBasedStateMachine):
         answer = self.catalog.reserve(key(number), seconds)
         if self.entry(number) is not None:
             assert isinstance(answer, Present)
-        elif standing is not None and standing.until > self.clock.now():
+        elif standing is not None and self.clock.now() < standing.until <= self.clock.now() + 2 * seconds:
             assert answer == Taken(standing)
         else:
             assert isinstance(answer, Granted)
@@ -342,7 +376,8 @@ class StoreMachine(RuleBasedStateMachine):
         assert usage.size == sum(each.size for each in entries)
         assert usage.files == sum(each.files for each in entries)
         assert usage.doomed == sum(size for _, size in self.catalog.index.doomed())
-        assert usage.pending == 0
+        leases = [lease for lease in self.catalog.index.leases() if lease.until > self.clock.now()]
+        assert usage.pending == sum(lease.size for lease in leases if lease.holder == self.dead)
 
     @invariant()
     def steps_are_counted(self):
@@ -359,7 +394,7 @@ class StoreMachine(RuleBasedStateMachine):
 
 
 def test_whatever_happens_to_a_store():
-    StoreMachine.steps = 0
+    StoreMachine.steps, StoreMachine.dead = 0, dead_process()
     run_state_machine_as_test(
         StoreMachine,
         settings=settings(

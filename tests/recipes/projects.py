@@ -10,10 +10,10 @@ import sys
 import textwrap
 import time
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from nectar.catalog.embedded import open_catalog
 from nectar.errors import RebuildError

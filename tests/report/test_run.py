@@ -78,3 +78,11 @@ def test_the_page_for_notebooks_is_escaped():
     assert "a &lt; b &amp; c" in page
     assert "<b>" not in page
     assert page.count("<tr>") == 2
+
+
+def test_details_show_what_nectar_itself_took():
+    made = report(Part("a", "computed"))
+    assert "own time" not in made.details()
+    made.own_time = {"starting": 0.012, "looking up": 0.0, "in the background": 1.5}
+    own = made.details().splitlines()[-2]
+    assert own == "Nectar's own time in this process: 12 ms starting, 1.5 s in the background"

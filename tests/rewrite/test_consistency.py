@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from nectar.program.tree import POSITIONAL, ROW_WISE, Node, Order, Program
 from nectar.rewrite.consistency import answerable, reusable

@@ -1,10 +1,11 @@
 """States of runs of a stream are put together, whatever engine makes them: here a state is the set of its files."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from nectar.model.entry import SUPERSEDED, Entry, Span
 from nectar.rewrite.cost import Rates

@@ -1,8 +1,9 @@
 """Stores and entries for tests."""
 
-import dataclasses
 import uuid
 from pathlib import Path
+
+import msgspec
 
 from nectar.model.entry import Entry
 from nectar.store.commit import Published
@@ -54,4 +55,4 @@ def forgetful(store: Store, **changes) -> Store:
 
 
 def with_manifest(entry: Entry, digest: bytes) -> Entry:
-    return dataclasses.replace(entry, manifest=digest)
+    return msgspec.structs.replace(entry, manifest=digest)

@@ -9,7 +9,8 @@ import pytest
 from tests.store.making import KEY, entry_of, folder_of, forgetful, fresh_url
 
 from nectar.errors import StoreFailure, UserError
-from nectar.store.read import Damaged, Result
+from nectar.store.problem import Damaged
+from nectar.store.read import Result
 from nectar.store.store import Store
 
 TABLE = pa.table({"a": [1, 2, 3], "b": ["x", None, "z"]})

@@ -252,6 +252,39 @@ assert not arrow._is_light([MemorySource(b"x")], 1, [Column("a", "int64")], None
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=root, check=True)
 
 
+def test_small_frames_of_plain_types_are_written_without_pyarrow(tmp_path):
+    code = """
+import sys
+import polars as pl
+from nectar.store.store import Store
+from tests.store.making import put_table
+store = Store(sys.argv[1])
+days = pl.Series([1, 2]).cast(pl.Date)
+plain = {"a": [1, None], "b": [True, None], "s": ["x" * 40, None], "f": [float("nan"), -0.0], "d": days}
+plain |= {"y": [b"1", b""]}
+frames = [pl.DataFrame(plain), pl.DataFrame(plain).clear(), pl.DataFrame({"v": ["x" * 50] * 100_000}).slice(0, 10)]
+numbers = [pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32, pl.UInt64, pl.Float32, pl.Float64]
+frames += [pl.DataFrame(schema={str(kind): kind for kind in numbers})]
+entries = [put_table(store, frame) for frame in frames]
+assert "pyarrow" not in sys.modules
+for entry, frame in zip(entries, frames):
+    assert entry.size < 10_000
+    read = store.open(entry).to_polars()
+    assert read.equals(frame, null_equal=True) and read.schema == frame.schema
+assert "pyarrow" not in sys.modules
+put_table(store, pl.DataFrame({"c": ["a"]}, schema={"c": pl.Categorical}))
+assert "pyarrow" in sys.modules, "where it knows better"
+for entry, frame in zip(entries, frames):
+    with store.open(entry) as by_polars, store.open(put_table(store, frame)) as by_pyarrow:
+        one, other = by_polars.to_arrow(), by_pyarrow.to_arrow()
+        assert one.schema == other.schema and str(one.to_pylist()) == str(other.to_pylist())
+        assert by_polars.schema == by_pyarrow.schema
+        assert by_polars.to_polars().equals(frame, null_equal=True)
+"""
+    root = pathlib.Path(__file__).parents[2]
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=root, check=True)
+
+
 def test_a_library_that_another_thread_is_loading_is_no_reason_to_fail(local, monkeypatch):
     """Such a module is there, and has nothing in it yet."""
     monkeypatch.setitem(sys.modules, "pandas", type(sys)("pandas"))

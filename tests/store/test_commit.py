@@ -6,7 +6,8 @@ import pytest
 from tests.store.making import KEY, entry_of, fresh_url, put_table
 
 from nectar.errors import InternalError, StoreFailure
-from nectar.store.read import Gone, Result
+from nectar.store.problem import Gone
+from nectar.store.read import Result
 from nectar.store.store import Store
 
 TABLE = pa.table({"a": [1, 2, 3]})

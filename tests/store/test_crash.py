@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 from tests.store.making import KEY, entry_of, put_table
 
-from nectar.store.read import Gone, Result
+from nectar.store.problem import Gone
+from nectar.store.read import Result
 from nectar.store.store import Store
 
 CHILD = """

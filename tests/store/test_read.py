@@ -1,12 +1,13 @@
-import dataclasses
 import errno
 
+import msgspec
 import pyarrow as pa
 import pytest
 from tests.store.making import folder_of, forgetful, put_object, put_table
 
 from nectar.errors import StoreFailure, UserError
-from nectar.store.read import Damaged, Gone, Result
+from nectar.store.problem import Damaged, Gone
+from nectar.store.read import Result
 from nectar.store.store import Store
 
 TABLE = pa.table({"a": list(range(200)), "b": [float(n) for n in range(200)]})
@@ -90,7 +91,7 @@ def test_swapped_parts_are_found(local, entry):
 
 def test_manifest_of_another_result_is_not_taken(local, entry):
     other = put_table(local, pa.table({"z": [1]}))
-    assert isinstance(local.open(dataclasses.replace(entry, location=other.location)), Damaged)
+    assert isinstance(local.open(msgspec.structs.replace(entry, location=other.location)), Damaged)
 
 
 def test_damaged_ends_are_found_at_every_opening(local, entry):
@@ -125,7 +126,7 @@ def test_damaged_inline_result_is_found(local, position):
         entry = entry_of(staging.publish())
     data = bytearray(entry.inline)
     data[position] ^= 0xFF
-    opened = local.open(dataclasses.replace(entry, inline=bytes(data)))
+    opened = local.open(msgspec.structs.replace(entry, inline=bytes(data)))
     assert isinstance(opened, Damaged)
 
 

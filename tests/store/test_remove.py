@@ -2,7 +2,8 @@ import numpy as np
 import pyarrow as pa
 from tests.store.making import KEY, folder_of, put_object, put_table
 
-from nectar.store.read import Gone, Result
+from nectar.store.problem import Gone
+from nectar.store.read import Result
 
 TABLE = pa.table({"a": list(range(1000)), "s": ["x" * 40] * 1000})
 

@@ -12,11 +12,12 @@ from typing import Literal
 
 from nectar.catalog.collect import GRACE
 from nectar.catalog.service import Catalog
-from nectar.model.entry import Entry
+from nectar.model.entry import RECIPE_LABEL, Entry
 
 What = Literal[
     "damaged result", "missing result", "orphaned files", "unfinished deletion", "wrong count", "damaged index",
-    "foreign file", "lapsed lease",
+    "foreign file", "lapsed lease", "damaged recipe", "damaged name",
+    "damaged row",
 ]  # fmt: skip
 
 
@@ -31,10 +32,12 @@ class Finding:
 
 
 def check(catalog: Catalog, *, repair: bool = False, thorough: bool = False, grace: float = GRACE) -> list[Finding]:
-    """All disagreements. thorough: every byte of every result is read."""
+    """All disagreements. thorough: every byte of every result and of every recipe is read."""
     return [
         *_index(catalog),
         *_results(catalog, repair, thorough),
+        *(_recipes(catalog, repair) if thorough else ()),
+        *(_rows(catalog, repair) if thorough else ()),
         *_doomed(catalog, repair),
         *_leases(catalog, repair),
         *_files(catalog, repair, grace),
@@ -56,6 +59,8 @@ def _results(catalog: Catalog, repair: bool, thorough: bool) -> Iterator[Finding
             continue
         mended = repair and catalog.index.lose(entry, now)
         missing = all(problem.what == "missing" for problem in problems)
+        if mended and not missing:
+            catalog.losses.derived_from(entry)
         detail = "; ".join(f"{problem.part}: {problem.reason}" for problem in problems)
         yield Finding("missing result" if missing else "damaged result", entry.key.hex(), detail, mended)
 
@@ -64,6 +69,29 @@ def _still_there(catalog: Catalog, entry: Entry) -> bool:
     """Whether the entry was not evicted while it was being looked at."""
     now = catalog.index.lookup([entry.key]).get(entry.key)
     return now is not None and now.location == entry.location
+
+
+def _recipes(catalog: Catalog, repair: bool) -> Iterator[Finding]:
+    broken = catalog.index.broken_recipes()
+    names: dict[str, list[str]] = {}
+    for name in catalog.index.names() if broken else ():
+        names.setdefault(f"{RECIPE_LABEL}{name.key.hex()}", []).append(name.name)
+    if repair and broken:
+        catalog.index.drop_recipes([each.identity for each in broken])
+    for each in broken:
+        of = [", ".join([label, *(f"named {name}" for name in names.get(label, ()))]) for label in each.labels]
+        yield Finding("damaged recipe", each.identity.hex(), "; ".join([each.reason, *of]), repair)
+
+
+def _rows(catalog: Catalog, repair: bool) -> Iterator[Finding]:
+    broken = catalog.index.broken_rows()
+    if repair and broken:
+        catalog.index.drop_rows(broken, catalog.person, catalog.clock.now())
+    for table, _, about in broken:
+        if table == "names":
+            yield Finding("damaged name", about, "what it points to is not what was written: save it again", repair)
+        else:
+            yield Finding("damaged row", about, "what is remembered of an input is not what was written", repair)
 
 
 def _doomed(catalog: Catalog, repair: bool) -> Iterator[Finding]:
@@ -85,11 +113,14 @@ def _files(catalog: Catalog, repair: bool, grace: float) -> Iterator[Finding]:
 
 def _leases(catalog: Catalog, repair: bool) -> Iterator[Finding]:
     now = catalog.clock.now()
-    lapsed = [lease for lease in catalog.index.leases() if lease.until <= now]
+    gone = {lease.token for lease in catalog.collector.abandoned()}
+    lapsed = [lease for lease in catalog.index.leases() if lease.until <= now or lease.token in gone]
     if repair:
+        catalog.collector.end_abandoned()
         catalog.index.expire(now)
     for lease in lapsed:
-        yield Finding("lapsed lease", lease.location, f"of {lease.holder}", repair)
+        of = f"of {lease.who}{', which is gone' if lease.token in gone else ''}"
+        yield Finding("lapsed lease", lease.location, of, repair)
 
 
 def _counts(catalog: Catalog, repair: bool) -> Iterator[Finding]:

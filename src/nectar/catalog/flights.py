@@ -6,27 +6,32 @@ are renewed as long as the computation lasts and end with the process that made 
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from nectar.catalog.service import Catalog
 from nectar.catalog.state import Granted, Present
 from nectar.errors import CatalogFailure
 from nectar.model.entry import Entry, Reservation
 from nectar.threads import started
+from nectar.waiting.breaker import TIMES
+
+if TYPE_CHECKING:  # loaded with the first flight
+    from concurrent.futures import Future
 
 HOLD: Final = 30.0  # seconds a reservation lasts unless it is renewed
 _RENEW: Final = 10.0
 _LOOK_AT_LEADER: Final = 0.1  # seconds between looks at the thread that leads a flight
 _IDLE_LOOKS: Final = 5  # so often found waiting, it is taken to wait for us
 _WAITING_MODULES: Final = frozenset({"threading", "queue", "concurrent.futures._base", "concurrent.futures.thread"})
-_FIRST_LOOK, _LAST_LOOK = 0.002, 0.1  # seconds between looks at what another process computes
+_SIGN: Final = 0.05  # seconds to wait for a sign of life of a holder that cannot be looked at
+_MOST_SIGNS: Final = 1000
+_FIRST_LOOK, _LAST_LOOK = 0.002, 0.02  # seconds between looks at what another process computes
+_ASK_AGAIN: Final = 0.1  # seconds of looking after which its reservation is looked at
 
 _led: ContextVar[frozenset[bytes]] = ContextVar("nectar_led", default=frozenset())
 
@@ -37,6 +42,8 @@ class Flight:
     __slots__ = ("future", "key", "thread")
 
     def __init__(self, key: bytes) -> None:
+        from concurrent.futures import Future
+
         self.key = key
         self.future: Future[Any] = Future()
         self.thread = threading.get_ident()  # who leads it
@@ -147,6 +154,8 @@ class Reservations:
     def __init__(self, catalog: Catalog, pause: Callable[[float], object] | None = None) -> None:
         self._catalog = catalog
         self._held: dict[str, tuple[Reservation, int]] = {}  # with the thread that took each
+        self._signs: dict[str, tuple[float, float]] = {}  # by token: until when it holds, and since when that is known
+        self._lost = 0.0  # seconds waited for those who showed no sign of life
         self._stop = threading.Event()
         self._pause = self._stop.wait if pause is None else pause
         self._thread: threading.Thread | None = None
@@ -154,9 +163,9 @@ class Reservations:
     def take_or_wait(self, key: bytes) -> Reservation | Entry | None:
         """The right to compute a key; or its entry, once another process has made it; or None: compute it anyway.
 
-        None after another process gave up: its result was not kept, so that queueing up would only cost time.
+        None after another process gave up: its result was not kept, so that queueing up would only cost time. None,
+        too, if the other shows no sign of life.
         """
-        look = _FIRST_LOOK
         waited = False
         while True:
             answer = self._catalog.reserve(key, HOLD)
@@ -171,18 +180,57 @@ class Reservations:
             standing = answer.reservation
             if self._held.get(standing.token, (None, 0))[1] == threading.get_ident():
                 return None  # this thread would wait for itself
-            if _has_died(standing, self._catalog.holder):
+            if self._catalog.has_gone(standing):
                 self._catalog.release(standing)
                 continue
+            patience = self._patience(standing)
+            if not patience:
+                return None
             waited = True
-            while not self._stop.is_set():
-                self._pause(look)
-                look = min(look * 2, _LAST_LOOK)
-                entry = self._catalog.index.lookup([key]).get(key)
-                if entry is not None:
-                    return entry
-                if look >= _LAST_LOOK or self._catalog.clock.now() >= standing.until:
-                    break
+            found = self._wait(standing, patience)
+            if found is not None:
+                return found
+
+    def _wait(self, standing: Reservation, patience: float) -> Entry | None:
+        """The entry, if it is there soon enough; None if it is time to look at the reservation again."""
+        begun, look, looked = self._now(), _FIRST_LOOK, 0.0
+        while not self._stop.is_set():
+            self._pause(min(look, patience))
+            entry = self._catalog.index.lookup([standing.key]).get(standing.key)
+            if entry is not None:
+                return entry
+            waited = self._now() - begun
+            looked += look
+            if looked >= _ASK_AGAIN or waited >= patience:
+                if self._catalog.runs(standing) is None:
+                    self._lost += waited
+                return None
+            look = min(look * 1.5, _LAST_LOOK)
+        return None
+
+    def _patience(self, standing: Reservation) -> float:
+        """Seconds until the next look at a reservation; 0 if nobody waits for its holder any more.
+
+        One of this machine is waited for while it runs and renews its reservation. Of others only a renewal shows that
+        they live, and nobody waits long for one. Both by a clock that nobody sets.
+        """
+        now = self._now()
+        until, since = self._signs.get(standing.token, (None, now))
+        if until != standing.until:
+            self._signs[standing.token] = standing.until, now
+            since = now
+        if until is None and len(self._signs) > _MOST_SIGNS:
+            self._signs.pop(next(iter(self._signs)))
+        runs = self._catalog.runs(standing)
+        if runs is not None:
+            return _ASK_AGAIN if runs and now - since < HOLD else 0.0
+        health = self._catalog.health
+        each = _SIGN if health is None else health.patience
+        silent = now - since >= each or self._lost >= TIMES * each
+        return 0.0 if silent else each - (now - since)
+
+    def _now(self) -> float:
+        return self._catalog.clock.elapsed()
 
     def give_back(self, reservation: Reservation) -> None:
         """The computation has ended without a result to wait for."""
@@ -209,17 +257,3 @@ class Reservations:
                     self._catalog.prolong(reservation, HOLD)
                 except CatalogFailure:  # others may then compute it as well: a cost, and no more
                     continue
-
-
-def _has_died(reservation: Reservation, here: str) -> bool:
-    """Whether the process that holds a reservation was one of this machine and is no more."""
-    host, _, process = reservation.holder.rpartition(":")
-    if host != here.rpartition(":")[0] or not process.isdigit():
-        return False
-    try:
-        os.kill(int(process), 0)
-    except ProcessLookupError:
-        return True
-    except OSError:  # it lives, and belongs to somebody else
-        return False
-    return False

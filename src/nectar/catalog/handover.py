@@ -7,15 +7,15 @@ The place is leased and announced before anything is written. Law: what is hande
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from types import TracebackType
+
+from msgspec import Struct, field
 
 from nectar.model.entry import Lease
 from nectar.store.commit import Published, Staging
 
 
-@dataclass(slots=True)
-class Handover:
+class Handover(Struct, eq=False):
     """A context manager, for an engine to write Parquet files. beside: what is kept with them, by name.
 
     Its place is given back when it is left without having been kept.
@@ -43,11 +43,11 @@ class Handover:
         """A folder that is not there, for the engine to make. Raises StoreFailure where no engine could."""
         return self._staging.for_engine()
 
-    def publish(self) -> Published:
+    def publish(self, subject: str = "") -> Published:
         """What the engine has written is there, whole and durable; the lease holds until it has its row."""
         self._staging.adopt_tables()
         for name, data in self.beside.items():
             self._staging.write_bytes(name, data)
-        published = self._staging.publish()
+        published = self._staging.publish(subject)
         self._published = True
         return published

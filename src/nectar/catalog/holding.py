@@ -26,7 +26,7 @@ def holding(catalog: Catalog, key: bytes) -> Iterator[None]:
         yield
         return
     now = catalog.clock.now()
-    lease = Lease(uuid.uuid4().hex, catalog.store.new_location(key), catalog.holder, now + _LONGEST)
+    lease = Lease(uuid.uuid4().hex, catalog.store.new_location(key), catalog.presence.name, now + _LONGEST)
     catalog.index.announce(lease, None, now)
     try:
         yield

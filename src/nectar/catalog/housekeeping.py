@@ -14,10 +14,12 @@ from typing import Final
 from nectar.catalog.collect import Collector
 from nectar.clock import Clock
 from nectar.threads import started
+from nectar.trust.secrets import logger
+from nectar.waiting.answering import unhurried
+from nectar.waiting.health import is_passing
 
-_log: Final = logging.getLogger("nectar.catalog")
+_log: Final = logger("nectar.catalog")
 EVERY: Final = 60.0  # seconds between looks at the budget
-SWEEP_EVERY: Final = 3600.0  # seconds between sweeps; a sweep lists the whole store
 
 
 class Housekeeper:
@@ -29,12 +31,11 @@ class Housekeeper:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._looked = float("-inf")
-        self._swept = clock.now()  # a process that just started leaves sweeping to those that run longer
         self._closed = False
 
     def poke(self) -> bool:
         """Starts a pass if one is due and a thread can be had; whether it did."""
-        now = self._clock.now()
+        now = self._clock.elapsed()
         with self._lock:
             busy = self._thread is not None and self._thread.is_alive()
             if self._closed or busy or now - self._looked < EVERY:
@@ -45,12 +46,16 @@ class Housekeeper:
 
     def _run(self) -> None:
         try:
-            self._collector.enforce()
-            if self._clock.now() - self._swept >= SWEEP_EVERY:
-                self._swept = self._clock.now()
-                self._collector.sweep()
+            with unhurried():
+                self._pass()
         except Exception as error:  # nobody waits for it: the next pass may do better
-            _log.warning("housekeeping did not finish: %s", error)
+            _log.log(
+                logging.INFO if is_passing(error) else logging.WARNING, "housekeeping did not finish: %s", error
+            )  # fmt: skip
+
+    def _pass(self) -> None:
+        self._collector.enforce()
+        self._collector.sweep_if_due(lambda: self._closed)
 
     def close(self, timeout: float = 10.0) -> None:
         """No pass begins any more; one that is under way is waited for, but not for ever."""

@@ -6,13 +6,15 @@ has been seen. Each program is asked for once in a process.
 
 from __future__ import annotations
 
-import logging
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from nectar.catalog.index.base import Index
-from nectar.errors import EnvironmentFailure
+from nectar.errors import CatalogUnavailableError, EnvironmentFailure
+from nectar.trust.secrets import logger
 
-_log: Final = logging.getLogger("nectar.catalog")
+if TYPE_CHECKING:
+    from nectar.catalog.index.base import Index
+
+_log: Final = logger("nectar.catalog")
 
 
 class Observed:
@@ -26,7 +28,11 @@ class Observed:
         """What a program was seen to do, by any process so far; empty if nothing."""
         known = self._known.get(program)
         if known is None:
-            known = self._known[program] = self._index.observed([program]).get(program, "")
+            try:
+                known = self._index.observed([program]).get(program, "")
+            except CatalogUnavailableError:
+                return ""  # then nothing is reused either, and what runs is watched
+            self._known[program] = known
         return known
 
     def add(self, program: bytes, told: str, now: float) -> None:

@@ -29,7 +29,8 @@ class LearnedRates:
         """What is known of this machine; the usual if nothing is."""
         found = self._known.get(catalog)
         if found is None:
-            found = self._known[catalog] = self._remembered[catalog] = self._read(catalog)
+            # in this order, for another thread that finds the one looks for the other
+            found = self._remembered[catalog] = self._known[catalog] = self._read(catalog)
         return found
 
     def learn(self, catalog: Catalog, size: int, seconds: float, *, states: bool) -> None:
@@ -39,7 +40,7 @@ class LearnedRates:
     def remember(self, catalog: Catalog) -> None:
         """What was learned is there for other processes, if it differs from what they know."""
         rates = self.of(catalog)
-        if _differ(rates, self._remembered[catalog]):
+        if _differ(rates, self._remembered.get(catalog, self._usual)):
             self._remembered[catalog] = rates
             key = self._key()
             catalog.keep(key, key, asdict(rates), about=f"rates of {self._engine} on this machine", replaces=True)

@@ -6,82 +6,49 @@ row always means a whole result, and files without a row are garbage.
 
 from __future__ import annotations
 
-import getpass
-import logging
-import os
-import socket
-import threading
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+
+from msgspec.structs import replace
 
 from nectar.catalog import state, worth
-from nectar.catalog.collect import Collected, Collector, victims_of
-from nectar.catalog.handover import Handover
-from nectar.catalog.holding import holding
-from nectar.catalog.housekeeping import Housekeeper
-from nectar.catalog.index.base import Index
+from nectar.catalog.answers import Kept, Known, NotKept, Origin
+from nectar.catalog.losses import Losses, whole_recipe
 from nectar.catalog.observed import Observed
-from nectar.catalog.state import Accept, Granted, Lapsed, Present, Taken
-from nectar.clock import Clock
-from nectar.errors import CatalogFailure, EnvironmentFailure, UserError
-from nectar.model.entry import Content, Entry, Job, Lease, Length, Name, Reservation, Span, Usage, Version
-from nectar.model.lineage import Made, Provenance, Sources
-from nectar.settings import Settings
-from nectar.store.commit import Published
-from nectar.store.estimate import estimate
-from nectar.store.read import Damaged, Gone, Problem, Result
-from nectar.store.store import Store
+from nectar.catalog.person import person
+from nectar.catalog.state import Accept, Lapsed
+from nectar.catalog.uses import Uses
+from nectar.errors import CatalogFailure, CatalogUnavailableError, EnvironmentFailure, UserError
+from nectar.model.entry import Entry, Lease, Reservation, Version
+from nectar.store.problem import Damaged, Gone
+from nectar.trust.secrets import logger
+from nectar.waiting.answering import is_unhurried
+from nectar.waiting.health import is_passing, say
 
-_log: Final = logging.getLogger("nectar.catalog")
+if TYPE_CHECKING:  # what only keeping needs is loaded with the first result that is kept
+    from nectar.catalog.collect import Collector
+    from nectar.catalog.handover import Handover
+    from nectar.catalog.housekeeping import Housekeeper
+    from nectar.catalog.index.base import Index
+    from nectar.catalog.state import Granted, Present, Taken
+    from nectar.clock import Clock
+    from nectar.model.entry import Content, Job, Length, Name, Span, Usage
+    from nectar.model.lineage import Sources
+    from nectar.settings import Settings
+    from nectar.store.commit import Published
+    from nectar.store.read import Result
+    from nectar.store.store import Store
+    from nectar.waiting.health import Health
+
+_T = TypeVar("_T")
+__all__ = ["Catalog", "Kept", "Known", "NotKept"]
+_log: Final = logger("nectar.catalog")
 _WRITING: Final = 3600.0  # seconds a writer has: what takes longer is not kept
 _ATTEMPTS: Final = 3  # to announce a result: others may take the room that was made for it
 _MOST_LENGTHS: Final = 4096  # of one input: a log that is read every hour is known for half a year
 _MANIFEST: Final = 1024  # bytes; what an inline result takes besides its content
-_FLUSH_AFTER: Final = 256  # uses and look-ups gathered before they are written down
-_FLUSH_EVERY: Final = 5.0  # seconds
-
-
-@dataclass(frozen=True, slots=True)
-class Known:
-    """The answer to a look-up: the entry, or, if there is none, how often its program has been looked up before."""
-
-    entry: Entry | None
-    lookups: int
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """The result is kept under its key."""
-
-    entry: Entry
-
-
-@dataclass(frozen=True, slots=True)
-class NotKept:
-    """The result is not kept, and why. The caller has it all the same."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Origin:
-    """What is known of a result besides its value."""
-
-    key: bytes
-    program: bytes
-    seconds: float
-    made_from: Sequence[Entry]
-    spans: tuple[Span, ...]
-    recipe: bytes | None
-    rebuildable: bool
-    about: str
-    replaces: bool
-    made: float | None
-
-
 _NO_ROOM: Final = NotKept("there is no room for it within the budget of the store and the reserve of the disk")
 
 
@@ -97,7 +64,7 @@ class Catalog:
         *,
         inline: int = 4096,
         protect: float = 600.0,
-        verify: Literal["length", "before"] = "length",
+        verify: Literal["length", "before"] = "before",
         job_log: int = 10_000,
         read_only: bool = False,
     ) -> None:
@@ -105,73 +72,83 @@ class Catalog:
         self.store = store
         self.collector = collector
         self.clock = clock
-        self.holder = f"{socket.gethostname()}:{os.getpid()}"
-        self.person = f"{_user()}@{socket.gethostname()}"
+        self.presence = collector.presence
+        self.person = person()  # asked now: a function that is computed later would seem to have asked
         self.read_only = read_only
         self.observed = Observed(index, read_only)
+        self.losses = Losses(index, clock, read_only)
         self.housekeeper: Housekeeper | None = None  # who opens the catalog decides whether it has one
+        self.health: Health | None = None  # through which a running program asks
+        self.later: Callable[[Callable[[], object]], object] | None = None  # does work beside the program
         self.settings: Settings | None = None  # with which it was opened, for those who open it elsewhere
         self._inline = inline
         self._protect = protect
         self._verify: Literal["length", "before"] = verify
         self._job_log = job_log
-        self._lock = threading.RLock()  # a signal handler may come in between and ask as well
-        self._uses: dict[bytes, tuple[int, float]] = {}
-        self._counts: dict[bytes, int] = {}
-        self._flushed = clock.now()
+        self._uses = Uses(index, clock, read_only)
 
     # finding
 
     def lookup(self, keys: Sequence[bytes], programs: Sequence[bytes]) -> list[Known]:
-        """What is known of each key; each look-up of a program is counted, whether it finds anything or not."""
-        found = self.index.lookup(keys)
-        missed = [program for key, program in zip(keys, programs, strict=True) if key not in found]
-        before = self.index.lookups(missed) if missed else {}
-        with self._lock:
-            counts = self._counts
-            before = {program: times + counts.get(program, 0) for program, times in before.items()}
-            for program in programs:
-                counts[program] = counts.get(program, 0) + 1
+        """What is known of each key; each look-up of a program is counted, whether it finds anything or not.
+
+        Nothing is known while the catalog cannot be used.
+        """
+        pairs = list(zip(keys, programs, strict=True))
+        try:
+            found = self.index.lookup(keys)
+            missed = [program for key, program in pairs if key not in found]
+            before = self.index.lookups(missed) if missed else {}
+        except CatalogUnavailableError:
+            found, before = {}, dict.fromkeys(programs, 0)
+        before = self._uses.looked_up(programs, before)
         self._flush_if_due()
-        return [
-            Known(found.get(key), 0 if key in found else before[program])
-            for key, program in zip(keys, programs, strict=True)
-        ]
+        return [Known(found[key], 0) if key in found else Known(None, before[program]) for key, program in pairs]
 
     def inquire(self, programs: Sequence[bytes], latest: int | None = None) -> dict[bytes, list[Entry]]:
         """All entries of each program; or so many of each, those that were added last."""
         return self.index.inquire(programs, latest)
 
-    def open(self, entry: Entry) -> Result | Gone | Damaged:
-        """The result of an entry; its use is counted. What turns out to be gone or damaged is evicted."""
-        opened = self.store.open(entry, verify=self._verify)
-        if isinstance(opened, Result):
-            now = self.clock.now()
-            with self._lock:
-                self._uses[entry.key] = (self._uses.get(entry.key, (0, now))[0] + 1, now)
+    def open(self, entry: Entry, *, in_part: bool = False) -> Result | Gone | Damaged:
+        """The result of an entry; its use is counted. What turns out to be gone or damaged is evicted.
+
+        in_part: not all of it may be needed, so that it is verified when it is read, and only what is.
+        """
+        opened = self._opened(entry, in_part)
+        if isinstance(opened, Gone):
+            self.losses.gone(entry, opened.reason)
+        elif not isinstance(opened, Damaged):
+            self._uses.used(entry.key)
             self._flush_if_due()
-        elif isinstance(opened, Gone):
-            self._lose(entry, opened.reason)
         return opened
 
-    def damaged(self, entry: Entry, problem: Problem) -> None:
-        """The store found damage: the entry is evicted, so that whoever asks computes it anew."""
-        self._lose(entry, f"{problem.reason} ({problem.part})")
+    def _opened(self, entry: Entry, in_part: bool) -> Result | Gone | Damaged:
+        def opened() -> Result | Gone | Damaged:
+            return self.store.open(entry, verify=self._verify, in_part=in_part)
 
-    def _lose(self, entry: Entry, reason: str) -> None:
-        try:
-            known = self.read_only or self.index.lose(entry, self.clock.now())
-        except CatalogFailure as failure:
-            known, reason = True, f"{reason}; {failure}"
-        if known:  # otherwise somebody evicted it meanwhile, and that is no loss
-            _log.warning("the result %s is lost and computed anew when asked for: %s", entry.key.hex()[:12], reason)
+        if self.health is None or entry.inline is not None:  # which is in memory
+            return opened()
+        return self.health.ask(opened, self.health.reading, _closed)
 
     # computing once
 
     def reserve(self, key: bytes, seconds: float) -> Present | Granted | Taken:
         """Asks to be the one who computes a key for so long."""
-        asked = Reservation(key, uuid.uuid4().hex, self.holder, self.clock.now() + seconds)
+        holder = self._asked(lambda: self.presence.name)
+        asked = Reservation(key, uuid.uuid4().hex, holder, self.clock.now() + seconds)
         return self.index.reserve(asked, self.clock.now())
+
+    def runs(self, reservation: Reservation) -> bool | None:
+        """Whether the process that holds a reservation goes on; None if there is no telling."""
+        return self._asked(lambda: self.presence.runs(reservation.holder))
+
+    def has_gone(self, reservation: Reservation) -> bool:
+        """Whether the process that holds a reservation has ended; False in doubt."""
+        return self._asked(lambda: self.presence.has_gone(reservation.holder))
+
+    def _asked(self, question: Callable[[], _T]) -> _T:
+        """An answer of the home that is not in its index."""
+        return question() if self.health is None else self.health.ask(question, self.health.writing)
 
     def prolong(self, reservation: Reservation, seconds: float) -> None:
         """Goes on computing a key for so long from now, unless somebody else has taken over or finished it."""
@@ -203,6 +180,9 @@ class Catalog:
     ) -> Kept | NotKept:
         """Keeps a result under its key. Whatever goes wrong with store or catalog, the caller goes on without it.
 
+        A thread that works beside the program hears of what may pass, and tries again: CatalogUnavailableError, or
+        StoreFailure.
+
         value: a table, any object, one that was taken apart before (store.formats.objects.Pickled), or what an engine
         has written to a place of ours (Handover). about: what it is, for people. replaces: it takes the place of a
         result that is known already. made: when its computation began, if that is not now. sources: tells what it came
@@ -210,31 +190,33 @@ class Catalog:
         """
         if self.read_only:
             return NotKept("the store may only be read")
-        known = _Origin(key, program, seconds, made_from, spans, recipe, rebuildable, about, replaces, made)
+        known = Origin(key, program, seconds, made_from, spans, recipe, rebuildable, about, replaces, made)
         try:
             kept = self._keep(known, value, table)
         except (EnvironmentFailure, UserError) as failure:
-            _log.warning("a result could not be kept: %s", failure)
+            if is_unhurried() and is_passing(failure):
+                raise
+            say(failure, self.health, "a result could not be kept: %s", failure)
             return NotKept(str(failure))
         if isinstance(kept, Kept):
             self._record(kept.entry, sources, made_from)
-            self._settle(kept.entry)
+            if kept.entry.location:  # of what lies inline the size was known before
+                self._settle(kept.entry)
         return kept
 
     def _record(self, entry: Entry, sources: Callable[[], Sources] | None, made_from: Sequence[Entry]) -> None:
         """How a result came about is on record; if that fails, only the account of it is lost."""
-        if sources is None:
+        if sources is None and not made_from:
             return
         try:
-            known = sources()
-            made = Made(
-                entry.key, entry.program, entry.about, entry.producer, entry.created, entry.seconds, entry.rows,
-                entry.size, entry.manifest, known.environment, known.site,
-            )  # fmt: skip
-            above = dict.fromkeys([*known.made_from, *(each.key for each in made_from)])
-            self.index.record(Provenance(made, replace(known, made_from=tuple(above))))
+            if sources is None:
+                self.index.record_source(entry.key, [each.key for each in made_from])
+                return
+            from nectar.model.lineage import provenance_of
+
+            self.index.record(provenance_of(entry, sources(), [each.key for each in made_from]))
         except Exception as error:
-            _log.warning("how a result came about is not on record: %s: %s", type(error).__name__, error)
+            say(error, self.health, "how a result came about is not on record: %s: %s", type(error).__name__, error)
 
     def _settle(self, entry: Entry) -> None:
         """Makes room afterwards if a result took more than it was thought to take; it goes last itself.
@@ -243,15 +225,19 @@ class Catalog:
         """
         try:
             if self.collector.needed().pressing:
+                from nectar.catalog.holding import holding
+
                 with holding(self, entry.key):
                     self.collector.enforce()
         except EnvironmentFailure as failure:
-            _log.warning("the budget of the store could not be kept: %s", failure)
+            say(failure, self.health, "the budget of the store could not be kept: %s", failure)
 
     def handover(self, key: bytes, size: int) -> Handover | NotKept:
         """A place for an engine to write a result of about so many bytes, which `keep` takes over then."""
         if self.read_only:
             return NotKept("the store may only be read")
+        from nectar.catalog.handover import Handover
+
         try:
             lease = self._announced(key, size)
         except EnvironmentFailure as failure:
@@ -264,18 +250,25 @@ class Catalog:
 
     def _announced(self, key: bytes, size: int) -> Lease | None:
         """The lease of a new location, once there is room for so many bytes; None if there is not."""
-        lease = Lease(uuid.uuid4().hex, self.store.new_location(key), self.holder, self.clock.now() + _WRITING, size)
+        lease = Lease(
+            uuid.uuid4().hex, self.store.new_location(key), self.presence.name, self.clock.now() + _WRITING, size
+        )
         return lease if self._make_room(lease) else None
 
-    def _keep(self, known: _Origin, value: Any, table: bool) -> Kept | NotKept:
+    def _keep(self, known: Origin, value: Any, table: bool) -> Kept | NotKept:
+        if not all(self.store.is_sound(each) for each in known.made_from if each.manifest):
+            return NotKept("it was made from a result that turned out to be damaged")
+        from nectar.catalog.handover import Handover
+        from nectar.store.estimate import estimate
+
         if isinstance(value, Handover):
-            return self._keep_published(value.publish(), known, value.lease)
+            return self._keep_published(value.publish(known.subject), known, value.lease)
         size = estimate(value)
         if self._inline > 0 and size <= self._inline:
-            inside = self._stage_inline(value, table)
+            inside = self._stage_inline(value, table, known.subject)
             # Not every object shows how much it holds.
             if inside.size <= 2 * self._inline + _MANIFEST:
-                return self._add(inside, known, "") if self._has_room(inside.size) else _NO_ROOM
+                return self._add(inside, known, "") if self.collector.has_room(inside.size) else _NO_ROOM
             size = inside.size
         lease = self._announced(known.key, size)
         if lease is None:
@@ -283,13 +276,13 @@ class Catalog:
         try:
             with self.store.stage(lease.location) as staging:
                 staging.write_table(value) if table else staging.write_object(value)
-                published = staging.publish()
+                published = staging.publish(known.subject)
         except BaseException:
             self.index.drop_leases([lease.token])
             raise
         return self._keep_published(published, known, lease)
 
-    def _keep_published(self, published: Published, known: _Origin, lease: Lease) -> Kept | NotKept:
+    def _keep_published(self, published: Published, known: Origin, lease: Lease) -> Kept | NotKept:
         try:
             return self._add(published, known, lease.token)
         except CatalogFailure:
@@ -304,29 +297,20 @@ class Catalog:
                 self.store.delete(lease.location)
                 self.index.drop_leases([lease.token])
 
-    def _stage_inline(self, value: Any, table: bool) -> Published:
+    def _stage_inline(self, value: Any, table: bool, subject: str) -> Published:
         with self.store.stage_inline() as staging:
             staging.write_table(value) if table else staging.write_object(value)
-            return staging.publish()
-
-    def _has_room(self, size: int) -> bool:
-        """Whether so many bytes fit, after evicting what is worth less, if it must be."""
-        limit = self.collector.budget.size
-        if limit is not None and size > limit:
-            return False  # nothing that could be evicted would be enough
-        if self.collector.needed(size).pressing:
-            self.collector.enforce(size)
-            return not self.collector.needed(size).pressing
-        return True
+            return staging.publish(subject)
 
     def _make_room(self, lease: Lease) -> bool:
         """Announces what is about to be written, once there is room for it."""
         limit = self.collector.budget.size
         return any(
-            self._has_room(lease.size) and self.index.announce(lease, limit, self.clock.now()) for _ in range(_ATTEMPTS)
+            self.collector.has_room(lease.size) and self.index.announce(lease, limit, self.clock.now())
+            for _ in range(_ATTEMPTS)
         )
 
-    def _add(self, published: Published, known: _Origin, token: str) -> Kept | NotKept:
+    def _add(self, published: Published, known: Origin, token: str) -> Kept | NotKept:
         now = self.clock.now()
         entry = Entry(
             known.key, known.program, published.kind, published.location, published.manifest, published.size,
@@ -354,15 +338,13 @@ class Catalog:
         """Promises that these results are not deleted for so long; none for those that are gone already."""
         until = self.clock.now() + seconds
         return self.index.put_leases(
-            [Lease(uuid.uuid4().hex, entry.location, self.holder, until) for entry in entries if entry.location]
+            [Lease(uuid.uuid4().hex, entry.location, self.presence.name, until) for entry in entries if entry.location]
         )
 
     def renew(self, leases: Iterable[Lease], seconds: float) -> list[Lease]:
         """Prolongs leases from now on; returns those that hold."""
         until = self.clock.now() + seconds
-        return self.index.put_leases(
-            [Lease(lease.token, lease.location, lease.holder, until, lease.size) for lease in leases]
-        )
+        return self.index.put_leases([replace(lease, until=until) for lease in leases])
 
     def end(self, leases: Iterable[Lease]) -> None:
         """Gives leases back."""
@@ -381,8 +363,8 @@ class Catalog:
         return self.index.unbind(name, self.person, self.clock.now(), note)
 
     def put_recipe(self, parts: Sequence[bytes]) -> bytes:
-        """Keeps a recipe for ever."""
-        return self.index.put_recipe(parts)
+        """Keeps a recipe as long as somebody can need it."""
+        return self.index.put_recipe(parts, self.clock.now())
 
     def log(self, job: Job) -> None:
         """Remembers what a run did."""
@@ -396,37 +378,48 @@ class Catalog:
         """The trace of the latest other program that a label stood for."""
         for version in self.index.versions(label):
             if version.program != program:
-                parts = self.index.get_recipe(version.trace)
+                parts = whole_recipe(self.index, version.trace)
                 return parts[0] if parts else None
         return None
 
     def known(self, origins: Sequence[bytes]) -> dict[bytes, Content]:
-        """What is known of the bytes of inputs, by their origin."""
-        return self.index.contents(origins)
+        """What is known of the bytes of inputs, by their origin; nothing while the catalog cannot be used."""
+        try:
+            return self.index.contents(origins)
+        except CatalogUnavailableError:
+            return {}
 
     def remember(self, contents: Mapping[bytes, Content]) -> None:
         """Keeps what was found out about the bytes of inputs."""
-        if not self.read_only:
-            self.index.remember_contents(contents, self.clock.now())
+        with suppress(CatalogUnavailableError):
+            if not self.read_only:
+                self.index.remember_contents(contents, self.clock.now())
 
     def lengths(self, places: Sequence[bytes]) -> dict[bytes, list[Length]]:
-        """How long the inputs at these places were, the latest first."""
-        return self.index.lengths(places)
+        """How long the inputs at these places were, the latest first; nothing while the catalog cannot be used."""
+        try:
+            return self.index.lengths(places)
+        except CatalogUnavailableError:
+            return {}
 
     def remember_lengths(self, lengths: Sequence[Length]) -> None:
         """Keeps how long inputs are now."""
-        if not self.read_only:
-            self.index.remember_lengths(lengths, _MOST_LENGTHS, self.clock.now())
+        with suppress(CatalogUnavailableError):
+            if not self.read_only:
+                self.index.remember_lengths(lengths, _MOST_LENGTHS, self.clock.now())
 
     def worth_keeping(self, seconds: float, size: int) -> str:
         """Why a result is not worth keeping; empty if it is."""
         small = self._inline
-        if self._inline < size <= worth.SMALL and worth.is_roomy(self.usage(), self.collector.budget.size):
-            small = worth.SMALL
+        with suppress(CatalogUnavailableError):  # then nobody knows whether there is room
+            if self._inline < size <= worth.SMALL and worth.is_roomy(self.usage(), self.collector.budget.size):
+                small = worth.SMALL
         return worth.reason_not_to_keep(seconds, size, small)
 
     def discard(self, entries: Iterable[Entry]) -> int:
         """Evicts these results, unless they are pinned or in use; how many went."""
+        from nectar.catalog.collect import Collected, victims_of
+
         done = Collected()
         self.collector.evict(victims_of(entries, "asked for"), done)
         return len(done.evicted)
@@ -440,7 +433,7 @@ class Catalog:
             self.flush()  # uses up to now do not speak for them
             self.index.supersede(keys)
         except CatalogFailure as failure:
-            _log.warning("what is superseded could not be written down: %s", failure)
+            say(failure, self.health, "what is superseded could not be written down: %s", failure)
 
     def usage(self) -> Usage:
         """What the store holds."""
@@ -449,44 +442,37 @@ class Catalog:
     # book-keeping
 
     def _flush_if_due(self) -> None:
-        late = self.clock.now() - self._flushed >= _FLUSH_EVERY
-        if late or len(self._uses) + len(self._counts) >= _FLUSH_AFTER:
-            self._try_to_flush()
-            if self.housekeeper is not None:  # budgets are looked after by those who only read, too
-                self.housekeeper.poke()
-
-    def _try_to_flush(self) -> None:
-        """Nobody who only looks up or opens fails because uses could not be written down."""
-        try:
-            self.flush()
-        except CatalogFailure as failure:
-            _log.warning("uses and look-ups could not be written down: %s", failure)
+        if not self._uses.is_due():
+            return
+        if self.later is None:
+            self._uses.try_to_flush()
+        else:
+            self.later(self._uses.try_to_flush)
+        if self.housekeeper is not None:  # budgets are looked after by those who only read, too
+            self.housekeeper.poke()
 
     def flush(self) -> None:
         """Writes down uses and look-ups gathered so far."""
-        with self._lock:
-            uses, self._uses = self._uses, {}
-            counts, self._counts = self._counts, {}
-            self._flushed = self.clock.now()
-        if self.read_only:
-            return
-        if uses:
-            self.index.touch(uses)
-        if counts:
-            self.index.count_lookups(counts, self.clock.now())
+        self._uses.flush()
 
     def close(self) -> None:
-        """Writes everything down and ends the use of index and store."""
+        """Writes everything down and ends the use of index and store; a program does not wait for long."""
+        if self.health is None:
+            self._close()
+            return
+        with suppress(CatalogUnavailableError):
+            self.health.ask(self._close, self.health.reading)
+
+    def _close(self) -> None:
         if self.housekeeper is not None:
             self.housekeeper.close()
-        self._try_to_flush()
+        if self.health is None or self.health.is_well:
+            self._uses.try_to_flush()
         self.store.close()
         self.index.close()
+        self.presence.close()
 
 
-def _user() -> str:
-    """Whoever runs this process, as the system knows them."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError, ImportError):  # a container may run under a number without a name
-        return f"user {os.getuid()}" if hasattr(os, "getuid") else "somebody"
+def _closed(opened: Any, error: BaseException | None) -> None:
+    """Nobody waits any more for a result that was opened."""
+    getattr(opened, "close", bool)()

@@ -9,30 +9,31 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from nectar.model.entry import Entry, Lease, Reservation, Usage
 
 # reservations
 
+_CREDIBLE: Final = 2.0  # times as long as is asked for; clocks of one machine differ by nothing, and are set by little
 
-@dataclass(frozen=True, slots=True)
-class Present:
+
+class Present(Struct, frozen=True):
     """The result is there already."""
 
     entry: Entry
 
 
-@dataclass(frozen=True, slots=True)
-class Granted:
+class Granted(Struct, frozen=True):
     """The caller computes the result."""
 
     reservation: Reservation
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
+class Taken(Struct, frozen=True):
     """Somebody else computes the result: wait until then at most, or compute it as well."""
 
     reservation: Reservation
@@ -41,10 +42,15 @@ class Taken:
 def reserve(
     asked: Reservation, entry: Entry | None, standing: Reservation | None, now: float
 ) -> Present | Granted | Taken:
-    """What becomes of the wish to compute a key."""
+    """What becomes of the wish to compute a key.
+
+    A reservation with far more time left than anybody asks for was made by another clock, or before this one was set
+    back: nobody waits until this one gets there.
+    """
     if entry is not None:
         return Present(entry)
-    if standing is not None and standing.until > now and standing.token != asked.token:
+    longest = now + _CREDIBLE * max(asked.until - now, 0.0)
+    if standing is not None and now < standing.until <= longest and standing.token != asked.token:
         return Taken(standing)
     return Granted(asked)
 
@@ -52,22 +58,19 @@ def reserve(
 # new entries
 
 
-@dataclass(frozen=True, slots=True)
-class Accept:
+class Accept(Struct, frozen=True):
     """The entry becomes visible as it stands here."""
 
     entry: Entry
 
 
-@dataclass(frozen=True, slots=True)
-class Decline:
+class Decline(Struct, frozen=True):
     """The key is known; the new files are garbage."""
 
     standing: Entry
 
 
-@dataclass(frozen=True, slots=True)
-class Lapsed:
+class Lapsed(Struct, frozen=True):
     """The lease under which the result was written ran out: its files may be gone, and are garbage if they are not."""
 
 
@@ -100,7 +103,7 @@ def may_evict(entry: Entry, leases: Iterable[Lease], now: float) -> str | None:
     if entry.pinned:
         return "pinned"
     held = live(leases, now)
-    return f"in use by {held[0].holder}" if held else None
+    return f"in use by {held[0].who}" if held else None
 
 
 def may_sweep(referred: bool, leases: Iterable[Lease], modified: float, grace: float, now: float) -> bool:
@@ -111,7 +114,7 @@ def may_sweep(referred: bool, leases: Iterable[Lease], modified: float, grace: f
 # choice of victims
 
 
-class Candidate(NamedTuple):
+class Candidate(Struct, frozen=True):
     """What a policy may know of an entry."""
 
     key: bytes
@@ -140,8 +143,7 @@ class Policy(Protocol):
         """The larger, the sooner it goes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(Struct, frozen=True):
     """What a store may take. None: no limit.
 
     size, files: of all results. age: seconds since last use after which an entry goes. reserve: bytes of the device
@@ -155,8 +157,7 @@ class Budget:
     target: float = 0.9
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(Struct, frozen=True):
     """What has to be freed."""
 
     size: int = 0
@@ -190,7 +191,7 @@ def _excess(held: int, limit: int | None, target: float) -> int:
     return held - int(limit * target)
 
 
-class Victim(NamedTuple):
+class Victim(Struct, frozen=True):
     """An entry that is to go, and why."""
 
     key: bytes

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Final
 
 from nectar.model.entry import Usage
+from nectar.overhead.steering import reading
 from nectar.quantities import show_duration, show_size
 
 SMALL: Final = 1 << 20  # bytes
 _ROOMY: Final = 0.5  # share of the budget up to which there is room
 _OPENING: Final = 1e-3  # seconds to find and open a result that lies in files
-_READING: Final = 1e9  # bytes a second, from memory or a good disk
 
 
 def is_roomy(usage: Usage, budget: int | None) -> bool:
@@ -27,12 +27,12 @@ def reason_not_to_keep(seconds: float, size: int, small: int) -> str:
 
     small: results up to so many bytes are always worth it.
     """
-    reading = _OPENING + size / _READING
-    if size <= small or seconds >= reading:
+    again = _OPENING + reading(size)
+    if size <= small or seconds >= again:
         return ""
     return (
         f"not kept: computing it took {_short(seconds)}, reading its {show_size(size)} back would take about "
-        f"{_short(reading)}"
+        f"{_short(again)}"
     )
 
 

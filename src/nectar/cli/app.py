@@ -24,6 +24,8 @@ COMMANDS: Final = {
     "lineage": "nectar.cli.lineages",
     "export": "nectar.cli.exporting",
     "mount": "nectar.cli.mounting",
+    "init": "nectar.cli.trusting",
+    "trust": "nectar.cli.trusting",
     "pin": "nectar.cli.pins",
     "unpin": "nectar.cli.pins",
     "rm": "nectar.cli.removing",
@@ -31,6 +33,7 @@ COMMANDS: Final = {
     "rebuild": "nectar.cli.rebuilding",
     "gc": "nectar.cli.collection",
     "check": "nectar.cli.checking",
+    "forget": "nectar.cli.forgetting",
 }
 
 

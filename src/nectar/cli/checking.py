@@ -13,6 +13,7 @@ from nectar.catalog.check import Finding
 from nectar.catalog.check import check as find_disagreements
 from nectar.cli.failure import Failure
 from nectar.cli.opened import common_options, number_of, opened, print_json
+from nectar.cli.terminal import echo, secho
 
 # These harm nobody: files of others are theirs to delete, and a lease that ran out holds nothing.
 HARMLESS: Final = frozenset(("foreign file", "lapsed lease"))
@@ -45,12 +46,12 @@ def check(repair: bool, thorough: bool, home: Path | None, as_json: bool) -> Non
 def _print(findings: Sequence[Finding], thorough: bool) -> None:
     for what in dict.fromkeys(finding.what for finding in findings):
         alike = [finding for finding in findings if finding.what == what]
-        click.secho(f"{what}: {len(alike):,}", bold=True)
+        secho(f"{what}: {len(alike):,}", bold=True)
         for finding in alike[:_SHOWN]:
             state = "mended" if finding.mended else "harmless" if finding.what in HARMLESS else "not mended"
-            click.echo(f"  {finding.subject}: {finding.detail} ({state})")
+            echo(f"  {finding.subject}: {finding.detail} ({state})")
         if len(alike) > _SHOWN:
-            click.echo(f"  and {len(alike) - _SHOWN:,} more")
+            echo(f"  and {len(alike) - _SHOWN:,} more")
     if not findings:
         depth = "every byte was read" if thorough else "lengths and ends were looked at; --thorough reads every byte"
-        click.echo(f"Catalog and files agree ({depth}).")
+        echo(f"Catalog and files agree ({depth}).")

@@ -13,6 +13,7 @@ import click
 from nectar.catalog.collect import Collected
 from nectar.catalog.service import Catalog
 from nectar.cli.opened import common_options, number_of, opened, print_json, short
+from nectar.cli.terminal import echo, secho
 from nectar.quantities import show_size
 
 _SHOWN: Final = 10  # entries for each reason
@@ -39,7 +40,7 @@ def gc(apply: bool, everything: bool, home: Path | None, as_json: bool) -> None:
             return
         _print(done, apply, words)
         if over:
-            click.echo(f"{show_size(over)} more should go, but what is left is pinned or in use.")
+            echo(f"{show_size(over)} more should go, but what is left is pinned or in use.")
 
 
 def _collect(catalog: Catalog, everything: bool) -> Collected:
@@ -47,8 +48,10 @@ def _collect(catalog: Catalog, everything: bool) -> Collected:
     if everything:
         catalog.collector.evict(catalog.collector.plan(everything=True), done)
         _name_kept(catalog, done)
+        catalog.collector.enforce()  # records that nobody can reach any more count as well
     swept = catalog.collector.sweep()
     done.swept, done.freed = swept.swept, done.freed + swept.freed
+    done.freed += catalog.index.shrink(catalog.store.free_space())
     return done
 
 
@@ -102,25 +105,25 @@ def _print(done: Collected, applied: bool, words: Mapping[bytes, str]) -> None:
     for reason, keys in _by_reason(done).items():
         size = show_size(sum(sizes[key] for key in keys))
         verb = "evicted" if applied else "to evict"
-        click.secho(f"{number_of(len(keys), 'entry', 'entries')} {verb}, {size}: {reason}", bold=True)
+        secho(f"{number_of(len(keys), 'entry', 'entries')} {verb}, {size}: {reason}", bold=True)
         _print_some([f"{short(key)}  {show_size(sizes[key]):>8}  {words.get(key, '')}".rstrip() for key in keys])
     if done.swept:
         verb = "swept" if applied else "to sweep"
-        click.secho(f"{number_of(len(done.swept), 'folder')} {verb}: they belong to no entry", bold=True)
+        secho(f"{number_of(len(done.swept), 'folder')} {verb}: they belong to no entry", bold=True)
         _print_some(done.swept)
     if done.kept:
-        click.secho(f"{number_of(len(done.kept), 'entry', 'entries')} kept", bold=True)
+        secho(f"{number_of(len(done.kept), 'entry', 'entries')} kept", bold=True)
         _print_some([f"{short(key)}  {reason}  {words.get(key, '')}".rstrip() for key, reason in done.kept.items()])
     if applied:
-        click.echo(f"Freed {show_size(done.freed)}." if done.freed else "Nothing had to go.")
+        echo(f"Freed {show_size(done.freed)}." if done.freed else "Nothing had to go.")
     elif done.evicted or done.swept or done.freed:
-        click.echo(f"{show_size(done.freed)} would be freed. Nothing was deleted: --apply does it.")
+        echo(f"{show_size(done.freed)} would be freed. Nothing was deleted: --apply does it.")
     else:
-        click.echo("Nothing has to go.")
+        echo("Nothing has to go.")
 
 
 def _print_some(lines: Sequence[str]) -> None:
     for line in lines[:_SHOWN]:
-        click.echo(f"  {line}")
+        echo(f"  {line}")
     if len(lines) > _SHOWN:
-        click.echo(f"  and {len(lines) - _SHOWN:,} more")
+        echo(f"  and {len(lines) - _SHOWN:,} more")

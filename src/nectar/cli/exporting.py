@@ -9,6 +9,7 @@ import click
 from nectar.catalog.service import Catalog
 from nectar.cli.failure import Failure
 from nectar.cli.opened import common_options, opened, print_json, result_meant, short
+from nectar.cli.terminal import echo
 from nectar.datasets.access import result_of
 from nectar.datasets.pointer import pointer_to
 from nectar.datasets.reference import POINTER
@@ -46,7 +47,7 @@ def export(name: str, path: Path, pointer: bool, home: Path | None, as_json: boo
         if as_json:
             print_json({"name": name, "key": key.hex(), "path": str(path), "size": size, "pointer": pointer})
         else:
-            click.echo(f"{label}: {show_size(size)} in {path}" if not pointer else f"{path} stands for {label}")
+            echo(f"{label}: {show_size(size)} in {path}" if not pointer else f"{path} stands for {label}")
 
 
 def _write_pointer(catalog: Catalog, path: Path, key: bytes, bound: Name | None, entry: Entry | None) -> int:

@@ -9,6 +9,7 @@ from typing import IO, Any
 
 import click
 
+from nectar.cli.terminal import echo
 from nectar.errors import NectarError, UncacheableError
 
 
@@ -19,7 +20,7 @@ class Failure(click.ClickException):
 
     def show(self, file: IO[Any] | None = None) -> None:
         """Writes the message to stderr, or to file."""
-        click.echo(f"nectar: {self.message}", file=file, err=file is None)
+        echo(f"nectar: {self.message}", file=file, err=file is None)
 
 
 @contextmanager
@@ -30,7 +31,7 @@ def reported(as_json: bool, **context: object) -> Iterator[None]:
     except (NectarError, Failure) as error:
         message = error.message if isinstance(error, Failure) else str(error)
         if as_json:
-            click.echo(json.dumps({**context, "error": _described(error, message)}))
+            echo(json.dumps({**context, "error": _described(error, message)}))
         raise Failure(message) from error
 
 

@@ -9,6 +9,7 @@ import click
 
 from nectar.cli.failure import Failure, reported
 from nectar.cli.target import Target, loaded
+from nectar.cli.terminal import echo
 from nectar.keys import api
 
 
@@ -28,11 +29,11 @@ def fingerprint(target: str, with_trace: bool, as_json: bool) -> None:
             record: dict[str, object] = {"target": target, "fingerprint": str(result), "scheme": result.scheme}
             if tree is not None:
                 record["trace"] = json.loads(tree.to_json())
-            click.echo(json.dumps(record))
+            echo(json.dumps(record))
             return
-        click.echo(str(result))
+        echo(str(result))
         if tree is not None:
-            click.echo(str(tree))
+            echo(str(tree))
 
 
 @click.command()
@@ -48,7 +49,7 @@ def why(first: str, second: str | None, home: Path | None, as_json: bool) -> Non
     """
     with reported(as_json, first=first, second=second):
         record = {"target": first, "explanation": _since_kept(first, home)} if second is None else _both(first, second)
-        click.echo(json.dumps(record) if as_json else record["explanation"])
+        echo(json.dumps(record) if as_json else record["explanation"])
 
 
 def _both(first: str, second: str) -> dict[str, object]:

@@ -12,6 +12,7 @@ import click
 from nectar.catalog.service import Catalog
 from nectar.cli.failure import Failure
 from nectar.cli.opened import common_options, name_meant, opened
+from nectar.cli.terminal import echo
 from nectar.datasets.pointer import read_pointer
 from nectar.datasets.reference import POINTER
 from nectar.model.lineage import Direction, Lineage
@@ -46,12 +47,12 @@ def lineage(
         if found is None:
             raise Failure(f"no name, no key, no file that was read and no function that was used is called {what!r}")
         if as_json or form == "json":
-            click.echo(found.to_json())
+            echo(found.to_json())
         elif form == "text":
             for line in found.lines(limit, sources):
-                click.echo(line)
+                echo(line)
         else:
-            click.echo({"dot": found.to_dot, "svg": found.to_svg, "openlineage": found.to_openlineage}[form]())
+            echo({"dot": found.to_dot, "svg": found.to_svg, "openlineage": found.to_openlineage}[form]())
 
 
 def found_for(catalog: Catalog, what: str, direction: Direction | None) -> LineageReport | None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
 import click
+from msgspec.structs import asdict
 
 from nectar.catalog.service import Catalog
 from nectar.catalog.state import Candidate
@@ -24,6 +24,7 @@ from nectar.cli.opened import (
     short,
 )
 from nectar.cli.outlook import Outlook
+from nectar.cli.terminal import echo
 from nectar.model.entry import Entry, Name
 from nectar.model.lineage import Made
 from nectar.quantities import show_duration, show_size
@@ -50,7 +51,7 @@ def ls(only_names: bool, sort: str, limit: int, home: Path | None, as_json: bool
             if as_json:
                 print_json({"home": str(settings.home), "names" if only_names else "entries": [], "total": 0})
             else:
-                click.echo(f"Nothing is kept yet: there is no catalog in {settings.home}")
+                echo(f"Nothing is kept yet: there is no catalog in {settings.home}")
         elif only_names:
             _list_names(catalog, limit, as_json, str(settings.home))
         else:
@@ -74,16 +75,16 @@ def _list_entries(catalog: Catalog, sort: str, limit: int, as_json: bool, home: 
         print_json({"home": home, "entries": records, "total": usage.entries, "size": usage.size})
         return
     if not entries:
-        click.echo(f"Nothing is kept in {home}{_but_names(catalog)}")
+        echo(f"Nothing is kept in {home}{_but_names(catalog)}")
         return
     rows = [_row(entry, names.get(entry.key, []), outlook, now) for entry in entries]
     heads = ("KEY", "KIND", "ROWS", "SIZE", "MADE IN", "USED", "LAST USE", "BY", "TO GO", "")
     print_table(heads, rows, frozenset((0, 1, 7, 8, 9)))
     limited = catalog.collector.budget.size
     of = f" of {show_size(limited)}" if limited else ""
-    click.echo(f"\n{number_of(usage.entries, 'entry', 'entries')}, {show_size(usage.size)}{of}, in {home}")
+    echo(f"\n{number_of(usage.entries, 'entry', 'entries')}, {show_size(usage.size)}{of}, in {home}")
     if len(entries) < usage.entries:
-        click.echo(f"{number_of(usage.entries - len(entries), 'more', 'more')}: --limit 0 shows all")
+        echo(f"{number_of(usage.entries - len(entries), 'more', 'more')}: --limit 0 shows all")
 
 
 def _first(catalog: Catalog, order: Callable[[Candidate], float], limit: int) -> list[Entry]:
@@ -147,17 +148,17 @@ def _list_names(catalog: Catalog, limit: int, as_json: bool, home: str) -> None:
         print_json({"home": home, "names": records, "total": len(names)})
         return
     if not names:
-        click.echo(f"There are no names in {home}")
+        echo(f"There are no names in {home}")
         return
     now = catalog.clock.now()
     rows = [_name_row(name, kept.get(name.key), made.get(name.key), outlook, now) for name in shown]
     heads = ("NAME", "KEY", "VERSION", "SINCE", "BY", "SIZE", "MADE IN", "USED", "LAST USE", "TO GO", "")
     print_table(heads, rows, frozenset((0, 1, 4, 9, 10)))
     if len(shown) < len(names):
-        click.echo(f"{number_of(len(names) - len(shown), 'more', 'more')}: --limit 0 shows all")
+        echo(f"{number_of(len(names) - len(shown), 'more', 'more')}: --limit 0 shows all")
     gone = sum(key not in kept for key in keys)
     if gone:
-        click.echo(f"\n{gone:,} deleted to make room: made again when read, or by `nectar rebuild NAME`")
+        echo(f"\n{gone:,} deleted to make room: made again when read, or by `nectar rebuild NAME`")
 
 
 def _name_record(name: Name, entry: Entry | None, made: Made | None, outlook: Outlook) -> dict[str, object]:

@@ -8,6 +8,7 @@ import click
 
 from nectar.cli.failure import reported
 from nectar.cli.opened import common_options, print_json, settings_of
+from nectar.cli.terminal import echo
 from nectar.errors import MissingExtraError
 
 
@@ -28,5 +29,5 @@ def mount(folder: Path, home: Path | None, as_json: bool) -> None:
         if as_json:
             print_json({"folder": str(folder), "home": str(settings.home)})
         else:
-            click.echo(f"names of {settings.home} are below {folder}, until Ctrl-C", err=True)
+            echo(f"names of {settings.home} are below {folder}, until Ctrl-C", err=True)
         mount_names(folder, str(settings.home), settings.store)

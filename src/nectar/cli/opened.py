@@ -11,7 +11,6 @@ import os
 import string
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -20,10 +19,12 @@ import click
 from nectar.catalog.embedded import INDEX, open_catalog
 from nectar.catalog.service import Catalog
 from nectar.cli.failure import Failure, reported
+from nectar.cli.terminal import echo, secho
 from nectar.datasets.reference import chosen, parsed
 from nectar.model.entry import Entry, Name
 from nectar.quantities import show_duration
 from nectar.settings import Settings, load_settings
+from nectar.trust.home import opened as opened_home
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 SHOWN_DIGITS: Final = 12  # of a key; enough to tell a million entries apart
@@ -34,7 +35,9 @@ _HEX: Final = frozenset(string.hexdigits)
 def common_options(command: _Command) -> _Command:
     """Adds --home and --json."""
     home = click.option(
-        "--home", type=click.Path(path_type=Path), help="Folder of the catalog, instead of NECTAR_HOME or the default."
+        "--home",
+        type=click.Path(path_type=Path, readable=False),
+        help="Folder of the catalog, instead of NECTAR_HOME or the default.",
     )
     as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
     return home(as_json(command))
@@ -53,16 +56,16 @@ def opened(
     with reported(as_json, **context):
         settings = settings_of(home)
         path = settings.home / INDEX
-        if not path.exists():
+        if not os.path.exists(path):
+            opened_home(settings.home, reading=True)  # there is none, or this user may not look
             yield None, settings
             return
-        if writing and settings.read_only:
-            raise Failure(f"the catalog in {settings.home} may only be read: the setting read_only says so")
-        if not writing and not all(os.access(each, os.W_OK) for each in (path, settings.home)):
-            settings = replace(settings, read_only=True)
-        catalog = open_catalog(settings)
+        catalog = open_catalog(settings, alone_if_full=writing)
         try:
-            yield catalog, settings
+            if writing and catalog.read_only:
+                why = "the setting read_only says so" if settings.read_only else "you have no right to write there"
+                raise Failure(f"the catalog in {settings.home} may only be read: {why}")
+            yield catalog, catalog.settings or settings
         finally:
             catalog.close()
 
@@ -114,7 +117,7 @@ def _ambiguous(digits: str, found: Sequence[Entry]) -> str:
 
 def print_json(record: object) -> None:
     """One JSON object on stdout."""
-    click.echo(json.dumps(record))
+    echo(json.dumps(record))
 
 
 def short(key: bytes) -> str:
@@ -157,9 +160,9 @@ def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]], left: froze
         )
         return "  ".join(cells).rstrip()
 
-    click.secho(line(heads), bold=True)
+    secho(line(heads), bold=True)
     for row in rows:
-        click.echo(line(row))
+        echo(line(row))
 
 
 def record_of(entry: Entry, now: float) -> dict[str, object]:

@@ -8,6 +8,7 @@ import click
 
 from nectar.cli.failure import Failure
 from nectar.cli.opened import common_options, entry_meant, opened, print_json, short
+from nectar.cli.terminal import echo
 
 
 @click.command()
@@ -42,4 +43,4 @@ def _set(text: str, pinned: bool, home: Path | None, as_json: bool) -> None:
             print_json({"key": entry.key.hex(), "pinned": pinned, "changed": entry.pinned != pinned})
             return
         already = "already " if entry.pinned and pinned else ""
-        click.echo(f"{short(entry.key)} is {already}pinned" if pinned else f"{short(entry.key)} is not pinned")
+        echo(f"{short(entry.key)} is {already}pinned" if pinned else f"{short(entry.key)} is not pinned")

@@ -9,6 +9,7 @@ import click
 from nectar.catalog.service import Catalog
 from nectar.cli.failure import Failure
 from nectar.cli.opened import common_options, entry_meant, name_meant, opened, print_json, short
+from nectar.cli.terminal import echo
 from nectar.quantities import show_duration, show_size
 from nectar.recipes.rebuild import Rebuilt, rebuilt
 from nectar.settings import Settings
@@ -72,11 +73,11 @@ def _print(done: Rebuilt, asked: str) -> None:
     called = f"{key} (" if done.entry.key.hex().startswith(asked.lower()) else f"{asked} ({key}, "
     what = f"{called}{done.entry.about})"
     if not done.made:
-        click.echo(f"{what} is there: nothing had to be rebuilt")
+        echo(f"{what} is there: nothing had to be rebuilt")
         return
     size = f"{done.entry.rows:,} rows, {show_size(done.entry.size)}"
-    click.echo(f"{what} was rebuilt in {show_duration(done.seconds)}: {size}")
+    echo(f"{what} was rebuilt in {show_duration(done.seconds)}: {size}")
     for change in done.changes:
-        click.echo(f"allowed: {change}")
+        echo(f"allowed: {change}")
     if done.difference:
-        click.echo(f"but {done.difference}", err=True)
+        echo(f"but {done.difference}", err=True)

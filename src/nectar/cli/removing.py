@@ -8,6 +8,7 @@ import click
 
 from nectar.cli.failure import Failure
 from nectar.cli.opened import common_options, opened, print_json
+from nectar.cli.terminal import echo
 
 
 @click.command()
@@ -27,4 +28,4 @@ def rm(name: str, note: str, home: Path | None, as_json: bool) -> None:
             print_json({"name": name, "removed": True})
         else:
             kept = "is still kept, and " if catalog.index.lookup([bound.key]) else ""
-            click.echo(f"{name} points to nothing now; what it pointed to {kept}can be had as {name}@{bound.version}")
+            echo(f"{name} points to nothing now; what it pointed to {kept}can be had as {name}@{bound.version}")

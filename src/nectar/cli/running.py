@@ -24,9 +24,10 @@ import click
 
 import nectar
 from nectar.cli.failure import Failure, reported
+from nectar.quantities import show_duration
 from nectar.report.totals import process_totals
 from nectar.report.watchers import watchers
-from nectar.session import current, enable
+from nectar.session import current, enable, own_time
 
 _INTERRUPTED: Final = 130  # what shells give for a process that was interrupted
 _HIDDEN: Final = (str(Path(nectar.__file__).parent) + os.sep, runpy.__file__, "<frozen runpy>")
@@ -171,4 +172,11 @@ def _tell_totals() -> None:
     with suppress(Exception):  # the program may have closed it
         sys.stdout.flush()
     off = session is None and not process_totals.parts
-    print("nectar: off: nothing was reused or kept" if off else process_totals, file=sys.stderr, flush=True)
+    print("nectar: off: nothing was reused or kept" if off else _totals(), file=sys.stderr, flush=True)
+
+
+def _totals() -> str:
+    """What was reused and computed, and what Nectar itself took if there was something to look at."""
+    took = sum(own_time().values())
+    looked = process_totals.parts or process_totals.alone or process_totals.waived
+    return f"{process_totals}; Nectar took {show_duration(took)}" if looked else str(process_totals)

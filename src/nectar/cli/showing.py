@@ -23,11 +23,13 @@ from nectar.cli.opened import (
     short,
 )
 from nectar.cli.outlook import Outlook
+from nectar.cli.terminal import echo, secho
 from nectar.datasets.reference import shown
 from nectar.model.entry import Entry, Lease, Name
 from nectar.quantities import show_duration, show_size
 from nectar.recipes.recipe import can_be_run, recipes_of
-from nectar.store.read import Damaged, Gone, Result
+from nectar.store.problem import Damaged, Gone
+from nectar.store.read import Result
 from nectar.store.store import Store
 
 _SHOWN_COLUMNS: Final = 30
@@ -83,14 +85,14 @@ def _show_deleted(catalog: Catalog, bound: Name, as_json: bool) -> None:
                     "rebuildable": can_be_run(catalog, bound.key),
                     "history": [_version(name) for name in history]})  # fmt: skip
         return
-    click.echo(f"{'key':<9} {bound.key.hex()}")
-    click.echo(f"{'result':<9} deleted to make room")
+    echo(f"{'key':<9} {bound.key.hex()}")
+    echo(f"{'result':<9} deleted to make room")
     back = "comes back when it is read, or by `nectar rebuild`, if its inputs are what they were"
-    click.echo(f"{'rebuild':<9} {back if can_be_run(catalog, bound.key) else _why_not(catalog, bound.key)}")
+    echo(f"{'rebuild':<9} {back if can_be_run(catalog, bound.key) else _why_not(catalog, bound.key)}")
     if made is not None:
-        click.echo(f"{'what':<9} {made.about}")
-        click.echo(f"{'made':<9} by {made.by or 'somebody'}, in {show_duration(made.seconds)}, {made.site}")
-        click.echo(f"{'was':<9} {number_of(made.rows, 'row')}, {show_size(made.size)}")
+        echo(f"{'what':<9} {made.about}")
+        echo(f"{'made':<9} by {made.by or 'somebody'}, in {show_duration(made.seconds)}, {made.site}")
+        echo(f"{'was':<9} {number_of(made.rows, 'row')}, {show_size(made.size)}")
     _print_history(history)
 
 
@@ -108,16 +110,16 @@ def _version(name: Name) -> dict[str, object]:
 def _print_history(history: list[Name]) -> None:
     if not history:
         return
-    click.echo("versions")
+    echo("versions")
     for name in history:
         what = "removed" if name.removed else short(name.key)
         note = f": {name.note}" if name.note else ""
-        click.echo(f"  {name.version}  {shown(name.since)}  {what}  {name.by or 'somebody'}{note}")
+        echo(f"  {name.version}  {shown(name.since)}  {what}  {name.by or 'somebody'}{note}")
 
 
 def _content(catalog: Catalog, entry: Entry) -> Content:
     # A store of its own: nothing is verified in the background, and what is found is only shown.
-    opened_result = Store(catalog.store.root).open(entry)
+    opened_result = Store(catalog.store.root).open(entry, verify="length")
     if isinstance(opened_result, Gone):
         return Content((), (), f"missing: {opened_result.reason}")
     if isinstance(opened_result, Damaged):
@@ -144,7 +146,7 @@ def _record(
         "signed": bool(entry.signature),
         "recipe": entry.recipe.hex() if entry.recipe else None,
         "spans": [{"first": s.first.hex(), "last": s.last.hex(), "count": s.count} for s in entry.spans],
-        "leases": [{"holder": lease.holder, "until": lease.until, "holds": lease.until > now} for lease in leases],
+        "leases": [{"holder": lease.who, "until": lease.until, "holds": lease.until > now} for lease in leases],
         "names": [name.name for name in names],
         "evicted_next": goes,
         "eviction": why,
@@ -166,18 +168,18 @@ def _print(entry: Entry, content: Content, held: list[Lease], names: list[Name],
         ("eviction", why),
     ]  # fmt: skip
     lines += [("name", f"{name.name}, version {name.version}, bound {ago(name.since, now)}") for name in names]
-    lines += [("lease", f"{lease.holder}, for another {rough(lease.until - now)}") for lease in held]
+    lines += [("lease", f"{lease.who}, for another {rough(lease.until - now)}") for lease in held]
     lines += [("inputs", f"{number_of(span.count, 'extent')}") for span in entry.spans]
     for head, text in lines:
-        click.echo(f"{head:<9} {text}")
+        echo(f"{head:<9} {text}")
     if content.problem:
-        click.secho(f"problem   {content.problem}; `nectar check --repair` mends it", fg="red")
+        secho(f"problem   {content.problem}; `nectar check --repair` mends it", fg="red")
     for path in content.paths:
-        click.echo(f"{'file':<9} {path}")
+        echo(f"{'file':<9} {path}")
     if content.columns:
-        click.echo("columns")
+        echo("columns")
         width = max(len(name) for name, _ in content.columns[:_SHOWN_COLUMNS])
         for name, kind in content.columns[:_SHOWN_COLUMNS]:
-            click.echo(f"  {name:<{width}}  {kind}")
+            echo(f"  {name:<{width}}  {kind}")
         if len(content.columns) > _SHOWN_COLUMNS:
-            click.echo(f"  and {len(content.columns) - _SHOWN_COLUMNS:,} more")
+            echo(f"  and {len(content.columns) - _SHOWN_COLUMNS:,} more")

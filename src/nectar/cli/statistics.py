@@ -7,15 +7,18 @@ from pathlib import Path
 from typing import Final, get_args
 
 import click
+from msgspec import structs
 
 from nectar.catalog.embedded import budget_of
 from nectar.catalog.service import Catalog
 from nectar.catalog.state import Budget
 from nectar.cli.opened import common_options, number_of, opened, print_json
+from nectar.cli.terminal import echo
 from nectar.model.entry import Totals, Usage
 from nectar.overhead.ledger import Purpose
 from nectar.overhead.sites import sums_of_all
 from nectar.quantities import show_duration, show_size
+from nectar.report.run import show_own_time
 
 _DAYS: Final = (7, 30, 90, 250)
 
@@ -65,8 +68,8 @@ def stats(home: Path | None, as_json: bool) -> None:
         budget, spent = budget_of(settings), sums_of_all(settings.home / "programs")
         if as_json:
             share = usage.total / budget.size if budget.size else None
-            record = {**asdict(usage), **asdict(totals), "total": usage.total}
-            limits = {**asdict(budget), "policy": settings.policy}
+            record = {**structs.asdict(usage), **structs.asdict(totals), "total": usage.total}
+            limits = {**structs.asdict(budget), "policy": settings.policy}
             print_json(
                 {
                     "home": str(settings.home),
@@ -80,8 +83,8 @@ def stats(home: Path | None, as_json: bool) -> None:
             )
             return
         for head, text in [*_lines(usage, totals, budget, free), *_own_time(spent), *_report(report)]:
-            click.echo(f"{head:<10} {text}")
-        click.echo(f"{'home':<10} {settings.home}" + ("" if catalog else " (nothing is kept there yet)"))
+            echo(f"{head:<10} {text}")
+        echo(f"{'home':<10} {settings.home}" + ("" if catalog else " (nothing is kept there yet)"))
 
 
 def _own_time(spent: dict[str, float]) -> list[tuple[str, str]]:
@@ -90,9 +93,12 @@ def _own_time(spent: dict[str, float]) -> list[tuple[str, str]]:
     program = spent.get("program", 0.0)
     if not program:
         return []
-    parts = ", ".join(f"{show_duration(seconds)} {name}" for name, seconds in own.items() if seconds)
+    parts = show_own_time(own)
     share = f"{sum(own.values()) / program:.1%} of the {show_duration(program)} that programs take without it"
-    alone = f"{spent.get('left alone', 0):,.0f} quick queries and calls, {spent.get('waived', 0):,.0f} for want of time"
+    quick, waived = int(spent.get("left alone", 0)), int(spent.get("waived", 0))
+    alone = f"{number_of(quick, 'query or call', 'queries and calls')}, quicker than looking for them"
+    if waived:
+        alone += f"; {waived:,} more to keep within the setting overhead"
     return [("own time", f"{share}: {parts}" if parts else share), ("alone", alone)]
 
 

@@ -10,9 +10,10 @@ import atexit
 import os
 import threading
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from nectar.catalog.embedded import INDEX, open_catalog
 from nectar.catalog.holding import holding
@@ -23,6 +24,7 @@ from nectar.recipes.recipe import is_known
 from nectar.session import current
 from nectar.settings import Settings, load_settings
 from nectar.store.read import Result
+from nectar.trust.home import opened
 
 _lock = threading.RLock()
 _ATTEMPTS: Final = 5  # to open a result that others may delete
@@ -30,8 +32,7 @@ _opened: Final[dict[tuple[str, str], Catalog]] = {}
 _inherited: Final[list[Catalog]] = []
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """Where results are: the folder of the catalog, and the path or URL of the results if that is elsewhere."""
 
     home: str
@@ -60,9 +61,10 @@ def catalog_at(home: Path, store: str = "") -> Catalog:
     with _lock:
         key = (str(home), store)
         if key not in _opened:
-            if not (home / INDEX).exists():
+            if not os.path.exists(home / INDEX):
+                opened(home, reading=True)  # there is none, or this user may not look
                 raise CatalogFailure(f"there is no catalog in {home}, so nothing has a name there: see NECTAR_HOME")
-            _opened[key] = open_catalog(_for_reading(load_settings({"home": home, "store": store})))
+            _opened[key] = open_catalog(load_settings({"home": home, "store": store}))
         return _opened[key]
 
 
@@ -72,17 +74,11 @@ def catalog_knowing(key: bytes, place: Place) -> Catalog:
     A recipe runs on other machines and for other catalogs than the one that its program scanned.
     """
     here = place_in_force()
-    if here != place and (Path(here.home) / INDEX).exists():
+    if here != place and os.path.exists(Path(here.home) / INDEX):
         catalog = catalog_at(Path(here.home), here.store)
-        if catalog.index.lookup([key]) or is_known(catalog, key) or not (Path(place.home) / INDEX).exists():
+        if catalog.index.lookup([key]) or is_known(catalog, key) or not os.path.exists(Path(place.home) / INDEX):
             return catalog
     return catalog_at(Path(place.home), place.store)
-
-
-def _for_reading(settings: Settings) -> Settings:
-    """Uses are counted where that is possible."""
-    writable = all(os.access(each, os.W_OK) for each in (settings.home, settings.home / INDEX))
-    return settings if writable else replace(settings, read_only=True)
 
 
 def _forget_parent() -> None:

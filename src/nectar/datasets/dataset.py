@@ -76,6 +76,7 @@ class Dataset:
     def paths(self) -> Sequence[str]:
         """The Arrow files of the result as they lie now; none if it is so small that it lies in the catalog itself.
 
+        Nor are those that others could change told of: they are read into memory, and verified there.
         They may be deleted at any time, and then lie elsewhere: programs that are to work tomorrow use the name.
         """
         with self.result() as result:

@@ -12,6 +12,7 @@ import builtins
 import io
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -21,7 +22,7 @@ from fsspec.spec import AbstractFileSystem
 from nectar.catalog.service import Catalog
 from nectar.datasets.access import Place, catalog_at, place_in_force, result_of
 from nectar.datasets.dataset import Meant, meant
-from nectar.datasets.reference import SUFFIXES
+from nectar.datasets.reference import SUFFIXES, checked_name
 from nectar.errors import CatalogFailure, UnknownNameError
 from nectar.model.entry import Name
 from nectar.store.export import FORMATS, encoded
@@ -101,13 +102,20 @@ class NectarFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:
         """What is known of a file, its size included; of a folder, that there is one."""
+        return self._described(path, self._size)
+
+    def glance(self, path: str) -> dict[str, Any]:
+        """The same, and nothing is run for it: of a file that was deleted the size is 0 until somebody opens it."""
+        return self._described(path, self._size_if_kept)
+
+    def _described(self, path: str, size: Callable[[Meant, str], int]) -> dict[str, Any]:
         path = self._strip_protocol(path).strip("/")
         if not path:
             return _folder_info("")
         if path.endswith(SUFFIXES):
             found = self._meant(path)
             assert found.bound is not None  # paths hold names, and no pointer
-            return _file_info(path, found.bound, self._size(found, Path(path).suffix))
+            return _file_info(path, found.bound, size(found, Path(path).suffix))
         self._folder(path)
         return _folder_info(path)
 
@@ -140,32 +148,52 @@ class NectarFileSystem(AbstractFileSystem):  # type: ignore[misc]
         with result_of(found.catalog, found.key, found.label) as result:
             if _is_there_already(result, suffix):
                 return builtins.open(result.paths[0], "rb")  # stays readable when it is deleted
-        return io.BytesIO(self._content(found, suffix))
+            return io.BytesIO(_content(result, found.key, suffix))
 
     def _size(self, found: Meant, suffix: str) -> int:
         held = _held.get((found.key, suffix))
         if held is not None:
             return len(held)
         with result_of(found.catalog, found.key, found.label) as result:
-            if _is_there_already(result, suffix):
-                return len(memoryview(result.tables()[0]))
-        return len(self._content(found, suffix))
+            return _length(result, found.key, suffix)
 
-    def _content(self, found: Meant, suffix: str) -> bytes:
-        with result_of(found.catalog, found.key, found.label) as result:
-            content = encoded(result, FORMATS[suffix])
-        _held.put((found.key, suffix), content)
-        return content
+    def _size_if_kept(self, found: Meant, suffix: str) -> int:
+        held = _held.get((found.key, suffix))
+        if held is not None:
+            return len(held)
+        entry = found.catalog.index.lookup([found.key]).get(found.key)
+        opened = None if entry is None or not entry.is_table else found.catalog.open(entry)
+        if not isinstance(opened, Result):
+            return 0
+        with opened:
+            return _length(opened, found.key, suffix)
 
     def _meant(self, path: str) -> Meant:
         try:
-            return meant(path[: -len(Path(path).suffix)], self._place or place_in_force())
+            # A path that is no name leads nowhere: neither upwards, nor through a pointer file.
+            text = path[: -len(Path(path).suffix)]
+            checked_name(text.partition("@")[0])
+            return meant(text, self._place or place_in_force())
         except UnknownNameError as error:
             raise FileNotFoundError(f"nectar://{path}: {error}") from error
 
     def _catalog(self) -> Catalog:
         place = self._place or place_in_force()
         return catalog_at(Path(place.home), place.store)
+
+
+def _length(result: Result, key: bytes, suffix: str) -> int:
+    """How long the file is that a result shows as."""
+    if _is_there_already(result, suffix):
+        return len(memoryview(result.tables()[0]))
+    return len(_content(result, key, suffix))
+
+
+def _content(result: Result, key: bytes, suffix: str) -> bytes:
+    """The file that a result shows as, made now and held for a while."""
+    content = encoded(result, FORMATS[suffix])
+    _held.put((key, suffix), content)
+    return content
 
 
 def _is_there_already(result: Result, suffix: str) -> bool:

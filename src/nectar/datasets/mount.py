@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import itertools
-import logging
 import signal
 import stat
 import threading
@@ -15,8 +14,9 @@ from typing import Any, Final, TypeVar
 from nectar.datasets.filesystem import NectarFileSystem
 from nectar.errors import EnvironmentFailure, MissingExtraError, NectarError
 from nectar.threads import started
+from nectar.trust.secrets import logger
 
-_log: Final = logging.getLogger("nectar.mount")
+_log: Final = logger("nectar.mount")
 _T = TypeVar("_T")
 _FOLDER: Final = stat.S_IFDIR | 0o555
 _FILE: Final = stat.S_IFREG | 0o444
@@ -37,7 +37,7 @@ def mount(folder: Path, home: str = "", store: str = "") -> None:
         # Not in the background: a process that has used Polars must not fork.
         mfusepy.FUSE(
             MountedNames(NectarFileSystem(home=home, store=store, skip_instance_cache=True)), str(folder),
-            foreground=True, ro=True, fsname="nectar",
+            foreground=True, ro=True, fsname="nectar", attr_timeout=0,  # sizes are known once a file is open
         )  # fmt: skip
     except RuntimeError as error:
         raise EnvironmentFailure(f"{folder} cannot be mounted: FUSE refuses ({error}); is /dev/fuse there?") from error
@@ -66,8 +66,8 @@ class MountedNames:
         self._numbers = itertools.count(1)
 
     def getattr(self, path: str, fh: int | None = None) -> dict[str, Any]:
-        """Size, times and rights of a file or folder."""
-        info = _as_number(lambda: self._system.info(path))
+        """Size, times and rights of a file or folder; whoever lists a folder makes nothing run."""
+        info = _as_number(lambda: self._system.glance(path))
         if info["type"] == "directory":
             return {"st_mode": _FOLDER, "st_nlink": 2}
         moment = int(info["mtime"] * 1e9)

@@ -12,11 +12,14 @@ from typing import Final
 
 import msgspec
 
+from nectar.datasets.reference import checked_name
 from nectar.errors import UnknownNameError
 from nectar.model.entry import Name
 from nectar.model.lineage import Made
+from nectar.trust.files import read_known
 
 FORMAT: Final = 1
+_LONGEST: Final = 16 << 20  # bytes; a table of a hundred thousand columns
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -54,7 +57,7 @@ def pointer_to(made: Made, bound: Name | None, columns: Sequence[tuple[str, str]
 def read_pointer(path: Path) -> Pointer:
     """What a pointer file says."""
     try:
-        pointer = _decode(path.read_bytes())
+        pointer = _decode(read_known(path, _LONGEST)[0])
         is_key = len(bytes.fromhex(pointer.key)) == 32
     except OSError as error:
         raise UnknownNameError(f"the pointer file {path} cannot be read: {error.strerror}") from error
@@ -66,4 +69,6 @@ def read_pointer(path: Path) -> Pointer:
         )
     if not is_key:
         raise UnknownNameError(f"the pointer file {path} has a key that is none: {pointer.key[:80]!r}")
+    if pointer.name:
+        checked_name(pointer.name)  # it is shown to people, and a repository may have brought the file
     return pointer

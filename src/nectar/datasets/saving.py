@@ -16,6 +16,9 @@ def place_for(name: str) -> tuple[Session, Catalog]:
         raise NotSavedError(f"nothing can be saved as {name!r} while Nectar is off: nectar.enable() switches it on")
     if session.catalog is None:
         raise NotSavedError(f"nothing can be saved as {name!r}: the catalog in {session.settings.home} cannot be used")
-    if session.settings.read_only:
-        raise NotSavedError(f"nothing can be saved as {name!r}: the store may only be read (setting: read_only)")
+    if session.catalog.read_only:
+        raise NotSavedError(
+            f"nothing can be saved as {name!r}: the catalog in {session.settings.home} may only be read (its "
+            "rights, or the setting read_only)"
+        )
     return session, session.catalog

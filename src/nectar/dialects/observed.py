@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from nectar.observation.effects import Observation
+if TYPE_CHECKING:
+    from nectar.observation.effects import Observation
 
 _SHOWN: Final = 3  # observations that are told
 

@@ -17,8 +17,9 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from nectar.keys.conventions import settings_of
 from nectar.keys.expansion import Expansion, WalkContext, joined
@@ -29,8 +30,7 @@ from nectar.model.origin import APPLICATION
 from nectar.recursion import limit_of_program
 
 
-@dataclass(frozen=True, slots=True)
-class EnvironmentVariable:
+class EnvironmentVariable(Struct, frozen=True):
     """One variable of the environment."""
 
     name: str
@@ -43,8 +43,7 @@ def expand_environment_variable(value: EnvironmentVariable, walk: WalkContext) -
     return Expansion("environment variable", payload, by_value=True, still=lambda: os.environ.get(value.name) == now)
 
 
-@dataclass(frozen=True, slots=True)
-class TextCodec:
+class TextCodec(Struct, frozen=True):
     """What the application has registered under the names of an encoding and of a way to handle its errors."""
 
     encoding: str
@@ -54,8 +53,14 @@ class TextCodec:
 def expand_text_codec(value: TextCodec, walk: WalkContext) -> Expansion:
     """Functions of the application that code which names the encoding or the handler runs; mostly there are none."""
     now = _registered(value)
-    still = lambda: all(map(operator.is_, _registered(value), now))  # noqa: E731 - a def would not say more
-    return Expansion("codec", b"", now, ("encodes", "decodes", "handles errors"), still=still)
+    alias = _alias(value)
+    still = lambda: all(map(operator.is_, _registered(value), now)) and _alias(value) == alias  # noqa: E731 - a def would not say more
+    return Expansion("codec", alias.encode(), now, ("encodes", "decodes", "handles errors"), still=still)
+
+
+def _alias(value: TextCodec) -> str:
+    """The encoding that a name stands for; programs may give it other names."""
+    return str(getattr(_look_up(codecs.lookup, value.encoding), "name", ""))
 
 
 def _registered(value: TextCodec) -> tuple[object, object, object]:
@@ -79,7 +84,27 @@ def _look_up(find: Callable[[str], object], name: str) -> object:
 def _decimal_context() -> object:
     import decimal
 
-    *numbers, _, traps = decimal.getcontext().__reduce__()[1]  # its attributes one by one take three times as long
+    found = _numbers_and_traps(decimal.getcontext())
+    of_new_threads = _numbers_and_traps(decimal.DefaultContext)
+    return found if of_new_threads == _USUAL_DECIMALS else (*found, "in new threads", *of_new_threads)
+
+
+def _decimal_context_and_flags() -> object:
+    return _decimal_context(), raised_signals(sys.modules["decimal"].getcontext())
+
+
+def raised_signals(context: Any) -> list[str]:
+    """The names of the signals of decimals that were raised in a context."""
+    return sorted(signal.__name__ for signal, raised in context.flags.items() if raised)
+
+
+_USUAL_DECIMALS: Final = (
+    28, "ROUND_HALF_EVEN", -999999, 999999, 1, 0, "DivisionByZero", "InvalidOperation", "Overflow",
+)  # fmt: skip
+
+
+def _numbers_and_traps(context: Any) -> tuple[object, ...]:
+    *numbers, _, traps = context.__reduce__()[1]  # its attributes one by one take three times as long
     return (*numbers, *sorted(signal.__name__ for signal in traps))
 
 
@@ -166,7 +191,16 @@ def _warning_filters() -> object:
     """Filters up to the last that turns warnings into errors; others only decide what is printed."""
     filters = sys.modules["warnings"].filters
     last = max((at for at, each in enumerate(filters) if _raises(each)), default=-1)
-    return [(each[0], str(each[1]), each[2], str(each[3]), each[4]) for each in filters[: last + 1]]
+    return _in_words(filters[: last + 1])
+
+
+def _all_warning_filters() -> object:
+    """All filters: they decide which warnings a block that records them gets to see."""
+    return _in_words(sys.modules["warnings"].filters)
+
+
+def _in_words(filters: list[tuple[Any, ...]]) -> object:
+    return [(each[0], str(each[1]), each[2], str(each[3]), each[4]) for each in filters]
 
 
 def _raises(each: tuple[Any, ...]) -> bool:
@@ -230,6 +264,7 @@ PROVIDERS: Final[dict[str, Callable[[], object]]] = {
     "polars": _polars_settings,
     "csv": _csv_dialects,
     "warnings": _warning_filters,
+    "warnings that are recorded": _all_warning_filters,
     "copyreg": _registered_reducers,
     "urllib": _url_schemes,
     "integers": sys.get_int_max_str_digits,
@@ -244,9 +279,28 @@ PROVIDERS: Final[dict[str, Callable[[], object]]] = {
     **PREFERENCES,
 }
 # Libraries that keep more than what is looked at here, so that it counts where the program changes them.
-KNOWN_IN_PART: Final = frozenset({"dateutil", "sympy", "lxml"})
+KNOWN_IN_PART: Final = frozenset({"babel", "dateutil", "sympy", "lxml"})
 # Packages of the standard library that have no settings but tables, which programs add to.
 TABLES: Final = frozenset({"email", "gettext", "http", "mimetypes", "pprint", "sqlite3", "textwrap", "zoneinfo"})
+# Before names of modules of the standard library that have no settings; programs may assign to what lies in them.
+STANDARD: Final = "standard "
+# Of these much is set in every program, and all of it that shows in results counts by itself.
+SET_BY_ALL: Final = frozenset(
+    {
+        "asyncio",
+        "builtins",
+        "logging",
+        "os",
+        "random",
+        "signal",
+        "socket",
+        "sys",
+        "threading",
+        "time",
+        "types",
+        "warnings",
+    }
+)
 # Methods that depend on settings of the process, whatever they are called on.
 SETTINGS_OF_METHODS: Final = {
     "timestamp": "local time",
@@ -299,15 +353,16 @@ def has_no_settings(library: str) -> bool:
     return library not in PROVIDERS and not provider(library)()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Settings:
+class Settings(Struct, frozen=True, eq=False):
     """The settings a library keeps for the process."""
 
     library: str
 
 
 def expand_settings(value: Settings, walk: WalkContext) -> Expansion:
-    """What the settings are now."""
+    """What the settings are now; for code that asks for flags, signals of decimals that were raised before as well."""
     provide = provider(value.library)
+    if value.library == "decimal" and "flags" in walk.observed:
+        provide = _decimal_context_and_flags
     now = provide()
     return Expansion("settings", joined(value.library), (now,), ("settings",), still=lambda: provide() == now)

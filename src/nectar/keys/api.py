@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nectar.errors import UncacheableError
 from nectar.keys import caches, registry
 from nectar.keys.declared import depends_on, pure
-from nectar.keys.difference import Explanation, compare
 from nectar.keys.outcome import explore, outcome_of
 from nectar.keys.scheme import SCHEME
-from nectar.keys.trace import Recorder, Trace, describe
 from nectar.model.fingerprint import Fingerprint
+
+if TYPE_CHECKING:  # loaded when somebody wants to know
+    from nectar.keys.difference import Explanation
+    from nectar.keys.trace import Recorder, Trace
 
 __all__ = ["depends_on", "fingerprint", "pure", "register_fingerprint", "trace", "why"]
 
@@ -32,12 +34,16 @@ def fingerprint(f: object, types: object = None) -> Fingerprint:
     outcome = outcome_of(f)
     refusals = tuple(each for each in outcome.refusals if each.kind != caches.KIND)
     if refusals:
+        from nectar.keys.trace import describe
+
         raise UncacheableError(describe(f, None), refusals)
     return Fingerprint(outcome.digest, SCHEME)
 
 
 def trace(f: object) -> Trace:
     """What goes into the fingerprint of f, refused or not, as a tree."""
+    from nectar.keys.trace import Recorder, Trace
+
     recorders: list[Recorder] = []
 
     def recorder() -> Recorder:
@@ -53,6 +59,9 @@ def trace(f: object) -> Trace:
 
 def why(a: object, b: object) -> Explanation:
     """What makes the fingerprints of two functions, values or traces differ; the text of it is for people."""
+    from nectar.keys.difference import compare
+    from nectar.keys.trace import Trace
+
     return compare(a if isinstance(a, Trace) else trace(a), b if isinstance(b, Trace) else trace(b))
 
 

@@ -8,6 +8,7 @@ bytes if and only if same type and same value, sign of zero and bits of NaN incl
 from __future__ import annotations
 
 import datetime
+import re
 import struct
 import sys
 from array import array
@@ -98,6 +99,17 @@ def in_unusual_order(members: Iterable[object]) -> bool:
     except TypeError:  # of complex numbers, and of numbers beside tuples
         by_size = sorted(found, key=repr)
     return tuple(set(by_size)) != found
+
+
+def choice_in_order(value: re.Pattern[Any]) -> str | bytes:
+    """The text of a pattern; of a choice of single characters, such as one of a set of them, in the order of these."""
+    text: str | bytes = value.pattern
+    choices = text.split("|") if isinstance(text, str) and not value.flags & re.VERBOSE else []
+    is_choice = len(choices) > 1 and all(len(each) == 1 and each not in _SPECIAL for each in choices)
+    return "|".join(sorted(choices)) if is_choice else text
+
+
+_SPECIAL: Final = frozenset("^$.*+?()[]{}\\")  # what means more than itself in a pattern
 
 
 def _is_number(value: object) -> bool:

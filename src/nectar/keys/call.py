@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from nectar.errors import UnencodableError
 from nectar.keys.expansion import joined
-from nectar.keys.features import COPIED, IDENTITIES
+from nectar.keys.features import COPIED, HOLDS_CACHES, IDENTITIES, WITHOUT_CACHES
 from nectar.keys.origin import OWN_NAME, origin_of_class
 from nectar.keys.outcome import Outcome, explore, names_used, outcome_of, visit_registered, visit_settings
 from nectar.keys.purity.tables import against_instances
@@ -35,7 +35,8 @@ class Call(NamedTuple):
     """A call as it is now.
 
     program: what the function computes. digest: that and its arguments. walk: over both, to know their objects again.
-    findings: what others found out of the code of both; calls share it whose arguments bring no code.
+    findings: what others found out of the code of both; calls share it whose arguments bring no code. holds_caches:
+    whether objects of libraries are reached that remember something to save time.
     """
 
     program: bytes
@@ -44,21 +45,24 @@ class Call(NamedTuple):
     inputs: tuple[object, ...]
     walk: Walk
     findings: dict[object, Any]
+    holds_caches: bool = False
 
 
-def call_of(function: object, arguments: Mapping[str, object], extra: bytes = b"") -> Call:
+def call_of(
+    function: object, arguments: Mapping[str, object], extra: bytes = b"", without: frozenset[str] = frozenset()
+) -> Call:
     """The fingerprint of calling function with these arguments. extra: what else tells programs apart.
 
-    Raises UnencodableError if something in either has no canonical bytes.
+    without: what is left out, so that this is no key. Raises UnencodableError if something has no canonical bytes.
     """
-    observed: frozenset[str] = frozenset()
+    observed = without
     for _ in range(_ROUNDS):
         outcome = outcome_of(function, observed)
         walk = _over(outcome, arguments, extra)
         if not outcome.walk.observed.lacks(walk.noticed) and not walk.observed.lacks(walk.noticed):
             break
         # The code of an argument looks at what was left out of the function's part: take that part with it.
-        observed = outcome.walk.observed.known | walk.noticed
+        observed = without | outcome.walk.observed.known | walk.noticed
     refusals = outcome.refusals
     if walk.refusals or walk.caches:
         refusals += explore(list(arguments.values()), observed=walk.observed.known)[2]
@@ -66,7 +70,15 @@ def call_of(function: object, arguments: Mapping[str, object], extra: bytes = b"
         refusals += _against_arguments(frozenset(walk.kinds), names_used(walk), _label(function))
     inputs = (*outcome.walk.inputs, *walk.inputs)
     findings = outcome.findings if len(walk.examined) == len(outcome.walk.examined) else {}
-    return Call(_program(outcome.digest, extra), walk.finish(), refusals, inputs, walk, findings)
+    holds_caches = HOLDS_CACHES in walk.noticed or HOLDS_CACHES in outcome.walk.noticed
+    return Call(_program(outcome.digest, extra), walk.finish(), refusals, inputs, walk, findings, holds_caches)
+
+
+def rest_of(call: Call, function: object, arguments: Mapping[str, object]) -> bytes:
+    """The digest of a call as it is now without what objects of libraries remember to save time; empty if none do."""
+    if not call.holds_caches:
+        return b""
+    return call_of(function, arguments, without=frozenset({WITHOUT_CACHES})).digest
 
 
 def program_of(function: object, extra: bytes = b"") -> bytes:

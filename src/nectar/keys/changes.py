@@ -10,21 +10,46 @@ function sets and another gives is in keys (conventions.py).
 from __future__ import annotations
 
 import ast
+import contextlib
 import os
 import re
 import sys
 import types
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from nectar.keys import unlisted
 from nectar.keys.conventions import is_setting, is_told_by_a_getter
-from nectar.keys.setters import changes_library, resolved
+from nectar.keys.purity.mutators import MUTATORS, mutators_of
+from nectar.keys.setters import (
+    changed_by,
+    changes_library,
+    changes_library_when_derived,
+    changes_what_outlives,
+    class_made_by,
+    hands_out,
+    resolved,
+)
+from nectar.keys.syntax import (
+    GIVE_PARTS,
+    IMPORTERS,
+    alternatives,
+    asked_of,
+    ending,
+    innermost,
+    is_inside,
+    is_plain,
+    module_by_name,
+    names_in,
+    scopes,
+    targets_of,
+)
 
 # First words of names of functions that are called to change something: if nobody takes what they give; or always.
 _CHANGING: Final = (
     "activate add append bind configure deactivate define disable discard enable extend inline insert install override "
-    "patch register remove seed set setdefault setup unbind uninstall unregister update use"
+    "patch provide register remove seed set setdefault setup unbind uninstall unregister update use"
 )
 _IF_DISCARDED: Final = frozenset(_CHANGING.split())
 _ALWAYS: Final = frozenset({"set", "register", "unregister"})
@@ -33,6 +58,7 @@ _AS_DECORATOR: Final = frozenset({"register"})
 _FOR_A_WHILE: Final = frozenset(
     {"bound", "config", "context", "contextvars", "errstate", "option", "options", "override", "using"}
 )
+_PATCHES: Final = frozenset({"patch", "setattr", "delattr", "setitem", "delitem"})  # of mock, pytest and setattr's like
 _WORDS: Final = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 _TELLING: Final = frozenset({"logging", "loguru", "structlog", "rich", "tqdm"})  # called to tell people something
 _STANDARD: Final = (
@@ -40,19 +66,64 @@ _STANDARD: Final = (
     os.path.join(os.path.dirname(os.path.dirname(__file__)), ""),
 )
 _INSTALLED: Final = ("site-packages", "dist-packages")
+_CONTAINERS: Final = (dict, list, set)
+ANY: Final = "*"  # in place of a package: any may be meant
+_VIEWS: Final = frozenset({"values", "items"})
+_SELF: Final = "self"
+# What changes its first argument, by its last names: `mock.patch.dict(table, ...)`, `operator.setitem(table, ...)`.
+_CHANGERS: Final = (
+    "patch.dict setattr delattr object.__setattr__ object.__delattr__ type.__setattr__ type.__delattr__ setitem "
+    "delitem operator.setitem operator.delitem"
+)
+_CHANGE_THEIR_ARGUMENT: Final = frozenset(_CHANGERS.split()) | {
+    f"{kind.__name__}.{name}" for kind in MUTATORS for name in mutators_of(kind)
+}
 _LONGEST: Final = 4 << 20  # characters of a source; what is longer is data
 
 
 def change_of(package: str) -> str:
     """The first place where the application changes what a package keeps, such as "main.py:3"; empty if it does not."""
-    return _first_change(package, len(sys.modules), next(reversed(sys.modules)))
+    return _first_place(package, False, len(sys.modules), next(reversed(sys.modules)), unlisted.version())
+
+
+def patch_of(package: str) -> str:
+    """The first place where the application patches a package by its name, or puts something into its tables; or ""."""
+    return _first_place(package, True, len(sys.modules), next(reversed(sys.modules)), unlisted.version())
 
 
 @lru_cache(maxsize=1024)
-def _first_change(package: str, loaded: int, last: str) -> str:
-    """loaded, last: how many modules there are of all, and the one that came last."""
-    places = (_changes_in(module, package) for module in _modules_of_application(loaded, last))
+def assignment_to(module: str, loaded: int, last: str) -> str:
+    """The first place where the application assigns to something in a module of the standard library; else empty.
+
+    loaded, last: how many modules there are of all, and the one that came last. Sources in which no text looks like
+    such an assignment are not parsed: every program names these modules. What lies in a module that is not Python's is
+    read by nobody but the program, whose fingerprint holds it.
+    """
+    if not str(getattr(sys.modules.get(module), "__file__", "")).endswith(".py"):
+        return ""
+    assigns = re.compile(rf"\b{module}\.[\w.]+\s*(\[[^\]\n]*\]\s*)*=(?!=)|\bimport {module} as ")
+    for each in _modules_of_application(loaded, last):
+        if assigns.search(_source_of(each)) and (place := _places_in(each).assigned.get(module, "")):
+            return place
+    return ""
+
+
+@lru_cache(maxsize=1024)
+def _first_place(package: str, patched: bool, loaded: int, last: str, others: int) -> str:
+    """patched: patches by name and tables alone. loaded, last: how many modules there are, and the one that came last.
+
+    others: how many were run that are in no list.
+    """
+    listed = _modules_of_application(loaded, last)
+    places = (_changes_in(module, package, patched) for module in [*listed, *_unlisted(loaded, last, others)])
     return next(filter(None, places), "")
+
+
+@lru_cache(maxsize=1)
+def _unlisted(loaded: int, last: str, others: int) -> list[types.ModuleType]:
+    """Modules of the application that are in no list, such as plugins."""
+    found = unlisted.loaded_from_files(map(_source_of, _modules_of_application(loaded, last)))
+    return [each for each in found if _is_of_application(vars(each)["__file__"])]
 
 
 @lru_cache(maxsize=1)
@@ -66,9 +137,25 @@ def _is_of_application(file: object) -> bool:
     return isinstance(file, str) and not file.startswith(_STANDARD) and not any(each in file for each in _INSTALLED)
 
 
-def _changes_in(module: types.ModuleType, package: str) -> str:
-    text = _source_of(module)
-    return _places_in(module).get(package, "") if package in text else ""
+def _changes_in(module: types.ModuleType, package: str, patched: bool) -> str:
+    source = _source_of(module)
+    if package not in source and not any(each in source for each in IMPORTERS) and not unlisted.runs_any(source):
+        return ""
+    patch = _patches_in(module).get(package, "")
+    if patch or (patched and not _may_fill(source, package)):
+        return patch
+    found = _places_in(module).filled if patched else _places_in(module).changed
+    return found.get(package, "") or found.get(ANY, "")
+
+
+def _may_fill(source: str, package: str) -> bool:
+    """Whether a source may put something into a table of a package, so that it is worth to take it apart."""
+    return _FILLS.search(source) is not None or re.search(rf"\bfrom {package}\b[\w.]* import ", source) is not None
+
+
+_FILLS: Final = re.compile(
+    r"\b(?!self\b|cls\b)\w+\.[\w.]+(?:\[[^\]\n]*\])+\s*(?:=(?!=)|[-+|]=)|\bdel \w+\.|\b(?:exec|run_path)\b"
+)
 
 
 @lru_cache(maxsize=1024)
@@ -84,19 +171,70 @@ def _source_of(module: types.ModuleType) -> str:
         return ""
 
 
+class _Places(NamedTuple):
+    """For each package that a module changes, assigns to, or puts into a table of: where first."""
+
+    changed: dict[str, str]
+    assigned: dict[str, str]
+    filled: dict[str, str]
+
+
 @lru_cache(maxsize=1024)
-def _places_in(module: types.ModuleType) -> dict[str, str]:
-    """For each package that a module changes: where first."""
-    try:
-        tree = ast.parse(_source_of(module))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return {}
-    name = str(vars(module)["__file__"]).replace("\\", "/").rpartition("/")[2]
-    found: dict[str, str] = {}
+def _places_in(module: types.ModuleType) -> _Places:
+    found = _Places({}, {}, {})
+    tree = _tree_of(module)
+    if tree is None:
+        return found
+    name = _name_of_file(module)
+    if unlisted.runs_any(_source_of(module)):
+        _add_what_is_run(tree)
     reader = _Reader(module, tree)
     for package, node in reader.changes(tree):
-        found.setdefault(package, f"{name}:{node.lineno}")
+        found.changed.setdefault(package, f"{name}:{node.lineno}")
+        if not all(map(reader.holds_code, targets_of(node))):
+            found.assigned.setdefault(package, f"{name}:{node.lineno}")
+        if any(map(reader.is_in_table, targets_of(node))):
+            found.filled.setdefault(package, f"{name}:{node.lineno}")
+    for call in unlisted.run_unseen(tree):
+        found.changed.setdefault(ANY, f"{name}:{call.lineno}")
+        found.filled.setdefault(ANY, f"{name}:{call.lineno}")
     return found
+
+
+@lru_cache(maxsize=1024)
+def _patches_in(module: types.ModuleType) -> dict[str, str]:
+    """For each package that a module patches by its name: where first. Most sources have no word for that."""
+    source = _source_of(module)
+    is_named = not source.isascii() or any(each in source for each in _PATCHES)  # letters may have several forms
+    tree = _tree_of(module) if is_named else None
+    found: dict[str, str] = {}
+    for node in () if tree is None else ast.walk(tree):
+        if isinstance(node, ast.Call) and (package := _patched_by_name(node)):
+            found.setdefault(package, f"{_name_of_file(module)}:{node.lineno}")
+    return found
+
+
+def _tree_of(module: types.ModuleType) -> ast.Module | None:
+    """The source of a module, taken apart; None if it cannot be."""
+    try:
+        return ast.parse(_source_of(module))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _name_of_file(module: types.ModuleType) -> str:
+    return str(vars(module)["__file__"]).replace("\\", "/").rpartition("/")[2]
+
+
+def _add_what_is_run(tree: ast.Module) -> None:
+    """Takes in texts that a source runs, as if they stood where they are run."""
+    for text, call in list(unlisted.run_by(tree)):
+        with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+            found = ast.parse(text).body
+            for node in (inner for each in found for inner in ast.walk(each)):
+                if hasattr(node, "lineno"):
+                    node.lineno = call.lineno
+            tree.body += found
 
 
 class _Reader:
@@ -105,6 +243,9 @@ class _Reader:
     def __init__(self, module: types.ModuleType, tree: ast.AST) -> None:
         self.space = vars(module)
         self.imported: dict[str, str] = {}
+        self.attributes: dict[str, str] = {}  # of objects of the application
+        self.given: dict[str, str] = {}  # by functions of the source
+        self.made: dict[str, tuple[type, str]] = {}  # classes of libraries that names of the module are instances of
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):
                 for each in node.names:
@@ -115,33 +256,207 @@ class _Reader:
 
     def changes(self, tree: ast.AST) -> Iterator[tuple[str, Any]]:
         """The packages that are changed, each with the node that does so."""
-        for node in ast.walk(tree):
-            for target in _targets(node):
+        (_, module), *functions = scopes(tree)
+        self.imported |= self._aliases(module)
+        known = self.imported
+        inside = [(module, known)]
+        for name, nodes in functions:
+            given = {each.arg for each in nodes if isinstance(each, ast.arg)}
+            self.imported = {each: path for each, path in known.items() if each not in given}
+            self.imported |= self._aliases(nodes)
+            inside.append((nodes, self.imported))
+            returned = (each.value for each in nodes if isinstance(each, ast.Return) and each.value is not None)
+            if name and (path := next(filter(None, map(self._part_of_library, returned)), "")):
+                self.given[name] = path
+        for nodes, names in inside:
+            self.imported = names
+            self.imported = names | self._aliases(nodes)  # by now it is known what functions give, and objects hold
+            yield from self._changes_of(nodes)
+
+    def _aliases(self, nodes: list[ast.AST]) -> dict[str, str]:
+        """Names that a scope gives to parts of libraries, as in `formats = library.FORMATS`, and where those lie."""
+        found: dict[str, str] = {}
+        for node in nodes:
+            for target, path in self._named_parts(node, found):
+                if isinstance(target, ast.Name):
+                    found[target.id] = path
+                elif isinstance(target, ast.Attribute) and names_in(target)[0] == _SELF:
+                    self.attributes[target.attr] = path
+        return found
+
+    def _named_parts(self, node: ast.AST, found: dict[str, str]) -> Iterator[tuple[ast.expr, str]]:
+        """The targets of an assignment or a loop that become a part of a library, and where it lies."""
+        if isinstance(node, (ast.For, ast.AsyncFor, ast.comprehension)):
+            looped = node.iter
+            if isinstance(looped, ast.Call) and isinstance(looped.func, ast.Attribute) and looped.func.attr in _VIEWS:
+                looped = looped.func.value
+            path = self._path_of(names_in(looped), found) if is_plain(looped) else self._part_of_library(looped, found)
+            targets = [node.target]
+        elif isinstance(node, (ast.Assign, ast.NamedExpr, ast.AnnAssign)) and node.value is not None:
+            path = self._part_of_library(node.value, found)
+            self._note_class(node)
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        else:
+            return
+        for target in targets if path else ():
+            for each in target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]:
+                yield each, path
+
+    def _note_class(self, node: ast.Assign | ast.NamedExpr | ast.AnnAssign) -> None:
+        """Remembers of what class of a library something is that gets a name, if a call makes it."""
+        path = self._path_in_library(node.value.func) if isinstance(node.value, ast.Call) else ""
+        made = class_made_by(resolved(path, sys.modules)[0]) if path else None
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target]) if made else ():
+            if isinstance(target, ast.Name):
+                self.made[target.id] = made, path.partition(".")[0]  # type: ignore[assignment]
+
+    def _part_of_library(self, node: ast.expr, found: dict[str, str] | None = None) -> str:
+        """Where a part of a library lies that an expression gives; empty if it gives none. found: aliases so far."""
+        for each in alternatives(node):
+            if path := self._part_of_library(each, found):
+                return path
+        inner = node
+        while True:
+            inner = asked_of(inner)
+            if isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and inner.func.attr in GIVE_PARTS:
+                inner = inner.func
+            if module := module_by_name(inner):
+                return module
+            if not isinstance(inner, (ast.Attribute, ast.Subscript)):
+                break
+            inner = inner.value
+        if isinstance(inner, ast.Name):
+            return "" if inner is node else self._path_of(names_in(node), found or {})
+        return self._handed_out(inner) if isinstance(inner, ast.Call) else ""
+
+    def _handed_out(self, call: ast.Call) -> str:
+        """Where something that a call gives is kept by a library; empty if it is new, as far as one can tell."""
+        if isinstance(call.func, ast.Name) and call.func.id in self.given:
+            return self.given[call.func.id]
+        path = self._path_in_library(call.func)
+        return f"{path}()" if path and hands_out(*resolved(path, sys.modules)) else ""
+
+    def _path_of(self, names: list[str], found: dict[str, str] | None = None) -> str:
+        """Where what a chain of names stands for lies, if it begins with something of a library; else empty."""
+        first, *rest = names
+        if first == _SELF and rest and rest[0] in self.attributes:
+            return ".".join([self.attributes[rest[0]], *rest[1:]])
+        root = (found or {}).get(first) or self.imported.get(first) or self.given.get(first)
+        return ".".join([root, *rest]) if root else ""
+
+    def _changes_of(self, nodes: list[ast.AST]) -> Iterator[tuple[str, Any]]:
+        for node in nodes:
+            for target in targets_of(node):
                 if isinstance(target, (ast.Attribute, ast.Subscript)):
                     yield from self._of(target.value, node)
+            if isinstance(node, ast.ClassDef) and any(map(self._registers_subclasses, node.bases)):
+                yield from (found for base in node.bases for found in self._of(base, node))
+            if isinstance(node, ast.Call):
+                yield from (found for given in self._given_to_be_changed(node) for found in self._of(given, node))
             for call, words in _calls(node):
-                if _is_named_for(call, words) or (words is not _ALWAYS and self._changes_by_its_code(call)):
+                if (
+                    _is_named_for(call, words)
+                    or (words is not _ALWAYS and self._changes_by_its_code(call))
+                    or (words is _IF_DISCARDED and self._calls_what_was_given(call))
+                ):
                     yield from self._of(call, node)
+                first, *method = names_in(call)
+                if first in self.made and len(method) == 1 and words is not _ALWAYS:
+                    cls, package = self.made[first]
+                    if changes_what_outlives(cls, method[0]):
+                        yield package, node
 
     def _changes_by_its_code(self, call: ast.expr) -> bool:
         """Whether what is called, as far as names lead to it, changes its library: by its code, or it has a getter."""
-        chain = _names(call) if _is_plain(call) else [""]
+        path = self._path_in_library(call)
+        if not path or path.partition(".")[0] in _TELLING:
+            return False
+        value, owner = resolved(path, sys.modules)
+        name = path.rpartition(".")[2]
+        is_setter = name.startswith("set") and type(owner) is types.ModuleType and "g" + name[1:] in vars(owner)
+        is_mutator = type(owner) in _CONTAINERS and name in mutators_of(type(owner))
+        return is_setter or is_mutator or changes_library(value, owner)
+
+    def _calls_what_was_given(self, call: ast.expr) -> bool:
+        """Whether what a library gave is called, and nobody takes the result: `library.checks("even")(is_even)`."""
+        return isinstance(call, ast.Call) and bool(self._path_in_library(call.func))
+
+    def holds_code(self, target: ast.expr) -> bool:
+        """Whether code lies where a source assigns to: keys hold code of the application that is put into libraries."""
+        first, *names = names_in(target)
+        value, _ = resolved(".".join([self.imported.get(first, ""), *names]), sys.modules)
+        return isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType, types.MethodType))
+
+    def is_in_table(self, target: ast.expr) -> bool:
+        """Whether an assignment puts something into a table of a library that is not one of settings."""
+        if not isinstance(target, ast.Subscript) or not is_inside(target):
+            return False
+        return not any(map(is_setting, self._path_of(names_in(target)).split(".")))
+
+    def _given_to_be_changed(self, call: ast.Call) -> list[ast.expr]:
+        """Parts of libraries that are handed to a function of the application which changes its parameter."""
+        parts = [at for at, each in enumerate(call.args) if self._is_of_library(each)]
+        if 0 in parts and ending(call.func) in _CHANGE_THEIR_ARGUMENT:
+            return [call.args[0]]
+        function: Any = self._function_called(call.func) if parts else None
+        changed = changed_by(function) if type(function) is types.FunctionType else ()
+        return [call.args[at] for at in parts if at in changed]
+
+    def _is_of_library(self, node: ast.expr) -> bool:
+        """Whether an expression is something that was imported, a part of it, or what it hands out."""
+        if isinstance(node, ast.Name) or is_inside(node):
+            return bool(self._path_of(names_in(node)))
+        return bool(self._part_of_library(node))
+
+    def _function_called(self, node: ast.expr) -> object:
+        """What a name, or a name in a module of the application, stands for; None if nobody knows before it runs."""
+        first, *names = names_in(node) if is_plain(node) else [""]
+        found = self.space.get(first)
+        for name in names:
+            found = vars(found).get(name) if isinstance(found, types.ModuleType) else None
+        return found
+
+    def _registers_subclasses(self, base: ast.expr) -> bool:
+        """Whether a class of a library changes what the library keeps when a class is derived from it."""
+        path = self._path_in_library(base)
+        if not path or path.partition(".")[0] in sys.stdlib_module_names:
+            return False
+        value, _ = resolved(path, sys.modules)
+        return isinstance(value, type) and changes_library_when_derived(value)
+
+    def _path_in_library(self, node: ast.expr) -> str:
+        """Where what a name with dots stands for lies, if a library is imported under it; else empty."""
+        chain = names_in(node) if is_plain(node) else [""]
         path = self.imported.get(chain[0])
         top = None if path is None else sys.modules.get(path.partition(".")[0])
         if path is None or top is None or _is_of_application(vars(top).get("__file__")):
-            return False
-        if path.partition(".")[0] in _TELLING:
-            return False
-        value, module = resolved(".".join([path, *chain[1:]]), sys.modules)
-        name = chain[-1]
-        is_setter = name.startswith("set") and type(module) is types.ModuleType and "g" + name[1:] in vars(module)
-        return is_setter or changes_library(value, module)
+            return ""
+        return ".".join([path, *chain[1:]])
 
     def _of(self, node: ast.expr, at: Any) -> Iterator[tuple[str, Any]]:
-        first, *names = _names(node)
-        package, *below = [*self.imported.get(first, "").split("."), *names]
-        if package and not self._is_told_by_a_getter(first, names) and not (below and is_setting(below[0])):
+        first, *names = chain = names_in(node)
+        if module := module_by_name(innermost(node)):
+            yield module.partition(".")[0], at
+            return
+        if self._is_made_anew(node):
+            return
+        package, *below = self._path_of(chain).split(".")
+        is_looked_at = (
+            bool(below) and is_setting(below[0]) and not any(isinstance(each, ast.Call) for each in ast.walk(node))
+        )
+        if package and not self._is_told_by_a_getter(first, names) and not is_looked_at:
             yield package, at
+
+    def _is_made_anew(self, node: ast.expr) -> bool:
+        """Whether a chain begins with an instance that it makes, as in `library.Word("a").set_name("b")`."""
+        made: ast.expr | None = None
+        while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
+            made, node = (node.func, node.func) if isinstance(node, ast.Call) else (made, node.value)
+        path = "" if made is None else self._path_in_library(made)
+        kind, _ = resolved(path, sys.modules) if path else (None, None)
+        if not isinstance(kind, type) or type(kind).__call__ is not type.__call__:
+            return False
+        return not any("__new__" in vars(base) for base in kind.__mro__[:-1])
 
     def _is_told_by_a_getter(self, first: str, names: list[str]) -> bool:
         """Whether a function sets what another one of its package gives, without arguments: keys ask that one."""
@@ -151,15 +466,12 @@ class _Reader:
         return is_told_by_a_getter(module, names[0])
 
 
-def _targets(node: ast.AST) -> list[ast.expr]:
-    """What a statement assigns to, or deletes."""
-    if isinstance(node, (ast.Assign, ast.Delete)):
-        found = node.targets
-    elif isinstance(node, (ast.AugAssign, ast.AnnAssign)):
-        found = [node.target]
-    else:
-        return []
-    return [part for each in found for part in (each.elts if isinstance(each, (ast.Tuple, ast.List)) else [each])]
+def _patched_by_name(call: ast.Call) -> str:
+    """The package that a call patches by a text such as `mock.patch("package.name")`; empty if it is no such call."""
+    text = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else None
+    if not isinstance(text, str) or _PATCHES.isdisjoint(names_in(call.func)) or "." not in text:
+        return ""
+    return text.partition(".")[0]
 
 
 def _calls(node: ast.AST) -> Iterator[tuple[ast.expr, frozenset[str]]]:
@@ -182,28 +494,5 @@ def _calls(node: ast.AST) -> Iterator[tuple[ast.expr, frozenset[str]]]:
 
 def _is_named_for(call: ast.expr, words: frozenset[str]) -> bool:
     """Whether the name of what is called says that it is called to change something."""
-    parts = [each.lower() for each in _WORDS.findall(_names(call)[-1])]
+    parts = [each.lower() for each in _WORDS.findall(names_in(call)[-1])]
     return bool(parts) and (parts[0] in words or (words is _FOR_A_WHILE and not words.isdisjoint(parts)))
-
-
-def _is_plain(node: ast.expr) -> bool:
-    """Whether an expression is nothing but names with dots between."""
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return isinstance(node, ast.Name)
-
-
-def _names(node: ast.expr) -> list[str]:
-    """The names in a chain of attributes, subscripts and calls; the first is empty if it begins otherwise."""
-    found: list[str] = []
-    while True:
-        if isinstance(node, ast.Name):
-            return [node.id, *reversed(found)]
-        if isinstance(node, ast.Attribute):
-            found.append(node.attr)
-        if isinstance(node, (ast.Attribute, ast.Subscript)):
-            node = node.value
-        elif isinstance(node, ast.Call):
-            node = node.func
-        else:
-            return ["", *reversed(found)]

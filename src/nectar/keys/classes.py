@@ -7,13 +7,16 @@ itself (caches, weak references, line numbers).
 from __future__ import annotations
 
 import enum
+import functools
 import operator
 import types
 from typing import Final
 
+from nectar.keys import annotated
+from nectar.keys.abstract import registered_with
 from nectar.keys.expansion import Expansion, WalkContext, joined
 from nectar.keys.features import Features
-from nectar.keys.library import expand_library_class, registered_with
+from nectar.keys.library import expand_library_class
 from nectar.keys.origin import origin_of_class
 from nectar.keys.special_methods import in_its_role
 from nectar.model.origin import APPLICATION
@@ -37,6 +40,7 @@ _OBSERVABLE: Final = {
     "__qualname__": "qualnames",
     "__annotations__": "annotations",
 }
+_MATCHED_AS: Final = 1 << 5 | 1 << 6  # a sequence, a mapping
 _SLOT: Final = types.MemberDescriptorType
 _BY_ADDRESS: Final = frozenset({"__array_interface__", "__array_struct__", "__cuda_array_interface__"})
 
@@ -55,14 +59,21 @@ def expand_class(cls: type, walk: WalkContext) -> Expansion:
     slots = sorted(name for name, value in space.items() if type(value) is _SLOT)
     identity = _identity(cls, walk.observed)
     bases = type.__getattribute__(cls, "__bases__")
-    children: list[object] = [type(cls), *bases, *(in_its_role(name, held[name]) for name in names)]
+    children: list[object] = [type(cls), *bases, *(_child(name, held[name], cls) for name in names)]
     labels = ["metaclass", *(f"base {base.__name__}" for base in bases), *names]
     registered = registered_with(cls)
     if registered:
         children.append(registered)
         labels.append("registered subclasses")
     payload = joined(len(bases).to_bytes(4, "little"), *names, b"", *slots, b"", *identity)
+    inherited = functools.reduce(operator.or_, (base.__flags__ for base in bases), 0)
+    if matched := cls.__flags__ & ~inherited & _MATCHED_AS:  # by a match statement
+        payload += joined(b"", matched.to_bytes(4, "little"))
     return Expansion("class", payload, children, labels, still=_Recheck(cls, registered))
+
+
+def _child(name: str, value: object, cls: type) -> object:
+    return annotated.of_class(cls, value) if name == "__annotations__" else in_its_role(name, value)
 
 
 def _identity(cls: type, observed: Features) -> list[str]:
@@ -90,11 +101,12 @@ def _counts(name: str, value: object, cls: type, observed: Features) -> bool:
 class _Recheck:
     """Whether a class holds the very same objects as before."""
 
-    __slots__ = ("bases", "cls", "kind", "name", "names", "registered", "values")
+    __slots__ = ("bases", "cls", "flags", "kind", "name", "names", "registered", "values")
 
     def __init__(self, cls: type, registered: frozenset[type]) -> None:
         self.cls = cls
         self.kind = type(cls)
+        self.flags = cls.__flags__ & _MATCHED_AS
         self.name = cls.__name__, cls.__qualname__
         self.bases = cls.__bases__
         space = vars(cls)
@@ -106,6 +118,7 @@ class _Recheck:
         cls, space = self.cls, vars(self.cls)
         return (
             type(cls) is self.kind
+            and cls.__flags__ & _MATCHED_AS == self.flags
             and cls.__bases__ is self.bases
             and (cls.__name__, cls.__qualname__) == self.name
             and len(space) == len(self.values)

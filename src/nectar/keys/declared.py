@@ -7,8 +7,9 @@ them besides: an engine may get a copy of one, pickled by value. Law: what a cop
 from __future__ import annotations
 
 import types
-from dataclasses import dataclass
 from typing import Final, TypeVar
+
+from msgspec import Struct
 
 from nectar.errors import UserError
 from nectar.keys.origin import origin_of_function
@@ -31,8 +32,7 @@ def _target(function: object) -> object:
     return function.__func__ if type(function) in _METHODS else function  # type: ignore[attr-defined]
 
 
-@dataclass(frozen=True, slots=True)
-class Declaration:
+class Declaration(Struct, frozen=True):
     """What a function carries with it. code: whose it is; wrappers take over the attributes of what they wrap."""
 
     code: types.CodeType

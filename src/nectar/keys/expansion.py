@@ -75,6 +75,12 @@ class WalkContext(Protocol):
     def at_key(self) -> bool:
         """Whether the walk is at a key of a dict, which is there to be looked up."""
 
+    def has_met(self, value: object) -> bool:
+        """Whether the walk has come to an object with identity before, and holds it."""
+
+    def within_library(self) -> bool:
+        """Whether the walk is taking an instance of a class of a library apart, or containers in one."""
+
     def expose(self, value: object) -> bool:
         """Says that reached code may look at the name and annotations of value; True the first time."""
 

@@ -7,9 +7,12 @@ handed to code that might (`df.agg([mean])` names a column after it), it is expo
 from __future__ import annotations
 
 import functools
+import operator
 import types
-from dataclasses import dataclass
 
+from msgspec import Struct
+
+from nectar.keys.annotated import Meant, meanings_of, of_class, of_function
 from nectar.keys.bytecode.decode import parameter_names
 from nectar.keys.expansion import Expansion, WalkContext, always, joined
 from nectar.keys.inspection import attributes_of, is_a
@@ -18,8 +21,7 @@ from nectar.keys.patience import expect
 from nectar.model.origin import APPLICATION
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Exposed:
+class Exposed(Struct, frozen=True, eq=False):
     """An object whose name and annotations reached code may look at."""
 
     value: object
@@ -58,17 +60,16 @@ def expand_exposed(exposed: Exposed, walk: WalkContext) -> Expansion:
         return Expansion("exposed before", by_value=True, still=always)
     if is_a(value, types.FunctionType):
         names = joined(value.__name__, value.__qualname__, *parameter_names(value.__code__))
-        annotations = dict(value.__annotations__)
-        return Expansion(
-            "exposed", names, (annotations,), ("annotations",), still=lambda: _unchanged(value, names, annotations)
-        )
+        own = dict(value.__annotations__)
+        children = (of_function(value),)
+        return Expansion("exposed", names, children, ("annotations",), still=lambda: _unchanged(value, names, own))
     if is_a(value, type):
         names = _names_of_class(value)
-        own = vars(value).get("__annotations__")
-        annotations = dict(own) if type(own) is dict else {}  # classes of compilers have something else there
+        held = vars(value).get("__annotations__")
+        shown = of_class(value, dict(held) if type(held) is dict else {})  # compilers have something else
         bases = [Exposed(base) for base in value.__bases__ if origin_of_class(base) is APPLICATION]
         still = lambda: _names_of_class(value) == names  # noqa: E731 - a def would not say more
-        return Expansion("exposed", names, (annotations, *bases), ("annotations",), still=still)
+        return Expansion("exposed", names, (shown, *bases), ("annotations",), still=still)
     order = b""
     if is_a(value, types.MethodType):
         parts: list[object] = [value.__func__, type(value.__self__)]
@@ -87,6 +88,20 @@ def expand_exposed(exposed: Exposed, walk: WalkContext) -> Expansion:
     return Expansion("exposed", order, [Exposed(part) for part in parts if shows_anything(part)], still=always)
 
 
+def expand_meant(meant: Meant, walk: WalkContext) -> Expansion:
+    """What the names in the texts of an annotation stand for now; of classes and functions, what they show."""
+    found = meanings_of(meant.annotation, meant.names)
+
+    def is_still() -> bool:
+        now = meanings_of(meant.annotation, meant.names)
+        return len(now) == len(found) and all(map(operator.is_, now, found))
+
+    children = [
+        Exposed(each) if is_a(each, (type, types.FunctionType)) and shows_anything(each) else each for each in found
+    ]
+    return Expansion("annotation", b"", children, by_value=True, still=is_still)
+
+
 def _names_of_class(cls: type) -> bytes:
     """Names of a class and of what its methods can be given by keyword."""
     methods = {name: value for name, value in vars(cls).items() if is_a(value, types.FunctionType)}
@@ -94,10 +109,10 @@ def _names_of_class(cls: type) -> bytes:
     return joined(cls.__name__, cls.__qualname__, *signatures)
 
 
-def _unchanged(value: types.FunctionType, names: bytes, annotations: dict[str, object]) -> bool:
+def _unchanged(value: types.FunctionType, names: bytes, before: dict[str, object]) -> bool:
     now = value.__annotations__
     return (
         joined(value.__name__, value.__qualname__, *parameter_names(value.__code__)) == names
-        and len(now) == len(annotations)
-        and all(now.get(name) is kind for name, kind in annotations.items())
+        and len(now) == len(before)
+        and all(now.get(name) is kind for name, kind in before.items())
     )

@@ -8,11 +8,12 @@ in library.py.
 from __future__ import annotations
 
 import types
-from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
-from nectar.keys import declared
+from msgspec.structs import replace
+
+from nectar.keys import annotated, declared
 from nectar.keys.bytecode.decode import parameter_names
 from nectar.keys.expansion import Expansion, WalkContext, joined, sized
 from nectar.keys.exposed import Exposed
@@ -144,7 +145,7 @@ def _identity(function: types.FunctionType, observed: Features, parts: _Parts) -
         elif feature == "docs":
             parts.add("docstring", function.__doc__)
         elif feature == "annotations":
-            parts.add("annotations", dict(function.__annotations__))
+            parts.add("annotations", annotated.of_function(function))
         else:
             parts.add("code", code)
     if "signatures" in observed or "locals" in observed:

@@ -17,14 +17,17 @@ from typing import Any, Final, NamedTuple
 from nectar.errors import UnencodableError
 from nectar.keys.atoms import ATOMS
 from nectar.keys.expansion import Expander, Expansion, WalkContext, joined
+from nectar.keys.features import HOLDS_CACHES, WITHOUT_CACHES
 from nectar.keys.library import named_library_object
 from nectar.keys.origin import origin_of_class
 from nectar.keys.values import containers
+from nectar.keys.values.opaque import may_lack_state
 from nectar.keys.values.runtime import exception_parts
 from nectar.keys.weak import reference_in
 from nectar.model.origin import APPLICATION
 
 _POINTER: Final = 8
+_BOOST: Final = "Boost.Python"  # the module of the metaclass; what of an object is pickled is left to each class
 _CACHED_HASH: Final = "_attrs_cached_hash"  # which attrs keeps in instances, another one in every process
 _HASHES: Final = frozenset(
     {_CACHED_HASH, "_hash", "_hashvalue", "_cached_hash", "_hash_cache"}
@@ -133,6 +136,10 @@ def make_expander(expander_for: Callable[[type], Expander | None]) -> Expander:
 def _extend(value: object, cls: type, layout: Layout, held: Expansion, walk: WalkContext) -> Expansion:
     """What the built-in base holds, and beside it the class, the attributes and the slots."""
     attributes = {} if held.attributes else _attributes(value)
+    if any(map(_names_cache, attributes)) and _remembers(cls):
+        walk.observe(HOLDS_CACHES)
+        if WITHOUT_CACHES in walk.observed:
+            attributes = {name: part for name, part in attributes.items() if not _names_cache(name)}
     names = list(attributes) if "order" in walk.observed else sorted(attributes)
     filled = [(name, slot.__get__(value, cls)) for name, slot in layout.slots if _is_set(slot, value, cls)]
     slots = [(name, part) for name, part in filled if not _is_hash(name.rpartition(".")[2], part, cls)]
@@ -145,6 +152,17 @@ def _extend(value: object, cls: type, layout: Layout, held: Expansion, walk: Wal
     if unfilled and not slots and layout.held_by is _HELD[object]:
         return found._replace(still=_UnlessFilled(value, attributes, unfilled))
     return found
+
+
+def _names_cache(name: str) -> bool:
+    return name.endswith(("cache", "caches"))
+
+
+@functools.lru_cache(maxsize=1024)
+def _remembers(cls: type) -> bool:
+    """Whether what lies in caches of instances follows from the rest: not if the class is there to remember things."""
+    named = (f"{base.__module__}.{base.__qualname__}".lower() for base in cls.__mro__[:-1])
+    return origin_of_class(cls) is not APPLICATION and not any("cache" in each for each in named)
 
 
 def _cached_properties(cls: type) -> frozenset[str]:
@@ -217,6 +235,9 @@ def _expand_member(value: enum.Enum) -> Expansion:
 
 def _reduce(value: object, cls: type, walk: WalkContext) -> Expansion:
     """An object with state in native code: what pickle would keep of it."""
+    if type(cls).__module__ == _BOOST:
+        reason = "it keeps its state in native code, and its pickle may leave some of it out"
+        raise UnencodableError(f"an object of type {cls.__module__}.{cls.__qualname__}", walk.path(), reason)
     try:
         reduced = value.__reduce_ex__(4)
     except Exception as error:
@@ -227,6 +248,12 @@ def _reduce(value: object, cls: type, walk: WalkContext) -> Expansion:
         ) from error
     if isinstance(reduced, str):
         return Expansion("global", joined(str(getattr(value, "__module__", "")), reduced), (cls,), ("class",))
+    if may_lack_state(cls, reduced):
+        raise UnencodableError(
+            f"an object of type {cls.__module__}.{cls.__qualname__}",
+            walk.path(),
+            "it keeps its state in native code, and what pickle shows of it may be a part only",
+        )
     function, arguments, *rest = reduced
     state, items, pairs = (*rest, None, None, None)[:3]
     children = [cls, function, arguments, state, list(items or ()), [list(pair) for pair in pairs or ()]]

@@ -15,8 +15,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from nectar.errors import UnencodableError
-from nectar.keys.ambient import PROVIDERS, TABLES
-from nectar.keys.atoms import ATOMS
+from nectar.keys.abstract import registered_by_others
+from nectar.keys.ambient import PROVIDERS, SET_BY_ALL, STANDARD, TABLES
+from nectar.keys.atoms import ATOMS, choice_in_order
 from nectar.keys.bytecode.decode import instructions
 from nectar.keys.expansion import Expansion, WalkContext, always, joined
 from nectar.keys.origin import (
@@ -162,6 +163,8 @@ def _touch(origin: Origin, walk: WalkContext) -> None:
             walk.touch(name)
     if origin.kind == "distribution" and top not in PROVIDERS and origin.name not in _WITHOUT_SETTINGS:
         walk.touch(top)
+    if origin.kind == "standard" and top not in SET_BY_ALL:
+        walk.touch(STANDARD + top)
     if top in _COPYING:
         walk.observe("copies")
         walk.touch("copyreg")
@@ -177,34 +180,23 @@ def expand_library_class(cls: type, origin: Origin, walk: WalkContext) -> Expans
     _touch(origin, walk)
     payload = joined("class", *_name(origin), cls.__qualname__)
     owners: list[types.ModuleType | type] = [base for base in cls.__mro__ if _is_open(base) and _is_of_library(base)]
-    if not owners:
+    if not owners and "_abc_impl" not in vars(cls):
         return Expansion("library", payload, by_value=True, still=always)
     home = sys.modules.get(cls.__module__)
     if home is not None and origin_of_module(home) is not APPLICATION:
         owners.append(home)
     patches, aliases = _scan(owners)
-    registered = frozenset(each for each in registered_with(cls) if origin_of_class(each) is APPLICATION)
+    registered = registered_by_others(cls)
     snapshot = _Snapshot(owners)
 
     def still() -> bool:
-        return snapshot() and registered == {
-            each for each in registered_with(cls) if origin_of_class(each) is APPLICATION
-        }
+        return snapshot() and registered == registered_by_others(cls)
 
     return _with_patches(payload + joined(*aliases), patches, still, *([registered] if registered else []))
 
 
 def _is_of_library(cls: type) -> bool:
     return origin_of_class(cls) is not APPLICATION
-
-
-def registered_with(cls: type) -> frozenset[type]:
-    """Classes that were registered with an abstract base class by hand."""
-    if "_abc_impl" not in vars(cls):
-        return frozenset()
-    from _abc import _get_dump  # type: ignore[import-not-found]
-
-    return frozenset(found for reference in _get_dump(cls)[0] if (found := reference()) is not None)
 
 
 def expand_builtin(value: Any, walk: WalkContext) -> Expansion:
@@ -247,7 +239,9 @@ def expand_bound_special(value: types.MethodWrapperType, walk: WalkContext) -> E
 
 
 def _refuse_change(method: Any, walk: WalkContext) -> None:
-    """A method that changes its object may be called by whoever gets it."""
+    """A method that changes its object may be called by whoever gets it; the objects of libraries know what they do."""
+    if walk.within_library():
+        return
     reason = f"uses {method.__qualname__}, which changes {name_of(method.__self__)} that outlives the call"
     walk.refuse(Refusal("mutation", reason, walk.path()))
 
@@ -361,7 +355,7 @@ def _plain(value: Any) -> bytes | None:
     if atom is not None:
         return atom(value)
     if kind is re.Pattern:
-        return joined("pattern", ATOMS[type(value.pattern)](value.pattern), str(value.flags))
+        return joined("pattern", ATOMS[type(value.pattern)](choice_in_order(value)), str(value.flags))
     if kind not in _PLAIN_CONTAINERS or len(value) > _FEW:
         return None
     parts = [part for pair in value.items() for part in pair] if kind is dict else list(value)

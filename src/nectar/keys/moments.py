@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cache
 from typing import Final
 
 _HALF: Final = r"[ap]\.?m\.?"
@@ -21,12 +22,11 @@ _WEEKDAY: Final = r"(mon|tues?|wed(nes)?|thu(rs?)?|fri|sat(ur)?|sun)(day)?\.?"
 _NUMBER: Final = rf"\d{{1,2}}(st|nd|rd|th|\.|{_HALF})?"
 _PART: Final = rf"({_TIME}|{_MONTH}|{_WEEKDAY}|{_NUMBER}|{_HALF}|{_ZONE}|at|of)"
 _TELLING: Final = rf"(.*(?<![+-])\b({_TIME}|{_MONTH}|{_WEEKDAY})|\d{{1,2}}\s*({_HALF})?$)"  # a zone alone is any word
-_NOW: Final = re.compile(rf"now|today|tomorrow|yesterday|(?={_TELLING}){_PART}([\s,]+{_PART})*", re.IGNORECASE)
+_NOW: Final = rf"now|today|tomorrow|yesterday|(?={_TELLING}){_PART}([\s,]+{_PART})*"
 _LONGEST: Final = 40
 WITH_YEAR: Final = (
     r"^\d{4}|[^\d+\-.,]\d{4}|\d[\-.]\d{1,2}[\-.]\d{4}"  # finds no text for now, in any engine's expressions
 )
-_WITH_YEAR: Final = re.compile(WITH_YEAR)
 
 
 def text_for_now(values: Iterable[object]) -> str | None:
@@ -48,6 +48,19 @@ def text_for_now(values: Iterable[object]) -> str | None:
 
 
 def _is_for_now(text: str) -> bool:
-    if len(text) > _LONGEST or _WITH_YEAR.search(text):  # the quick way for most dates, of which there may be millions
+    if len(text) > _LONGEST or _with_year().search(
+        text
+    ):  # the quick way for most dates, of which there may be millions
         return False
-    return _NOW.fullmatch(text.strip()) is not None
+    return _for_now().fullmatch(text.strip()) is not None
+
+
+@cache
+def _with_year() -> re.Pattern[str]:
+    return re.compile(WITH_YEAR)
+
+
+@cache
+def _for_now() -> re.Pattern[str]:
+    """Compiled when a text is asked about: that takes a while, and many programs hold none."""
+    return re.compile(_NOW, re.IGNORECASE)

@@ -78,6 +78,14 @@ def origin_of_module(module: ModuleType) -> Origin:
     return origin
 
 
+def is_module_of_application(name: str) -> bool:
+    """Whether a module of this name is loaded from a file of the application."""
+    module: Any = sys.modules.get(name)
+    if not issubclass(type(module), ModuleType) or not isinstance(_namespace(module).get("__file__"), str):
+        return False
+    return origin_of_module(module) is APPLICATION
+
+
 def is_installed(module: ModuleType) -> bool:
     """Whether a module is of the standard library or a distribution, even one that is treated as application code."""
     return _true_origin(module).kind != "application"
@@ -311,9 +319,9 @@ def _find_class(cls: type) -> ModuleType | None:
     return module if any(value is cls for value in list(_namespace(module).values())) else None
 
 
-def _publishes(module: object, cls: type) -> bool:
+def _publishes(module: Any, cls: type) -> bool:
     return (
-        isinstance(module, ModuleType)
+        issubclass(type(module), ModuleType)
         and is_native(module)
         and any(value is cls for value in list(_namespace(module).values()))
     )
@@ -362,8 +370,8 @@ def _publisher_of(builtin: Any) -> ModuleType | None:
     known = _publishers.get(id(builtin))
     if known is not None:
         return known[1]
-    modules: list[object] = list(sys.modules.values())
-    found = [each for each in modules if isinstance(each, ModuleType)]
+    modules: list[Any] = list(sys.modules.values())  # cffi puts objects there that only say they are modules
+    found: list[ModuleType] = [each for each in modules if issubclass(type(each), ModuleType)]
     having = [each for each in found if _namespace(each).get(builtin.__name__) is builtin]
     installed = sorted((each for each in having if is_installed(each)), key=lambda each: each.__name__)
     alone = len({_true_origin(each).name for each in installed}) == 1

@@ -8,14 +8,23 @@ Mutable contents are looked at again each time.
 from __future__ import annotations
 
 import functools
+import sys
 import types
 from collections.abc import Callable, Collection
 from typing import Any, Final, NamedTuple
 
 from nectar.errors import UnencodableError
 from nectar.keys import caches, declared
-from nectar.keys.ambient import KNOWN_IN_PART, PROVIDERS, TABLES, Settings, always_touched, has_no_settings
-from nectar.keys.changes import change_of
+from nectar.keys.ambient import (
+    KNOWN_IN_PART,
+    PROVIDERS,
+    STANDARD,
+    TABLES,
+    Settings,
+    always_touched,
+    has_no_settings,
+)
+from nectar.keys.changes import assignment_to, change_of, patch_of
 from nectar.keys.expansion import joined
 from nectar.keys.features import Features
 from nectar.keys.origin import application_packages
@@ -160,7 +169,7 @@ def visit_settings(walk: Walk, libraries: Collection[str]) -> None:
     """Visits the settings that these libraries keep for the process; refuses those that the application changes."""
     for library in sorted(libraries):
         _refuse_if_changed(walk, library)
-        if library in TABLES:
+        if library in TABLES or library.startswith(STANDARD):
             continue
         if has_no_settings(library):
             walk.rechecks.append(functools.partial(has_no_settings, library))
@@ -168,13 +177,18 @@ def visit_settings(walk: Walk, libraries: Collection[str]) -> None:
             walk.visit(Settings(library), f"settings of {library}")
 
 
+def _assignment_to(library: str) -> str:
+    return assignment_to(library.removeprefix(STANDARD), len(sys.modules), next(reversed(sys.modules)))
+
+
 def _refuse_if_changed(walk: Walk, library: str) -> None:
-    if library not in KNOWN_IN_PART and (library in PROVIDERS or library in REGISTRATIONS):
-        return
-    place = change_of(library)
-    walk.rechecks.append(lambda: change_of(library) == place)
+    is_known = library not in KNOWN_IN_PART and (library in PROVIDERS or library in REGISTRATIONS)
+    place_of = _assignment_to if library.startswith(STANDARD) else patch_of if is_known else change_of
+    place = place_of(library)
+    walk.rechecks.append(lambda: place_of(library) == place)
     if place:
-        reason = f"uses {library}, and the program changes what {library} keeps or registers with it ({place})"
+        name = library.removeprefix(STANDARD)
+        reason = f"uses {name}, and the program changes what {name} keeps or registers with it ({place})"
         walk.refuse(Refusal("global state", reason, walk.path()))
 
 

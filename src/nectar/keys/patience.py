@@ -1,6 +1,7 @@
 """How long taking values apart may take: some hold millions, and what is computed from them is there sooner.
 
-In: seconds, for a block. Out: a TooLargeError from the block once they are over. Without a block nothing is cut short.
+In: seconds, for a block. Out: a TooLargeError from the block once they are over, by the clock and by its work: on
+a machine with other work to do no value is larger than elsewhere. Without a block nothing is cut short.
 Law: a key is made of everything or is not made at all. What stops a walk is therefore no Exception, which somebody on
 the way might take for a value that cannot be read, and go on without it.
 """
@@ -15,10 +16,13 @@ from time import perf_counter
 from typing import Final
 
 from nectar.errors import TooLargeError
+from nectar.overhead.spent import worked
 
-_deadline: ContextVar[float] = ContextVar("nectar_patience", default=inf)
-_HASHING: Final = 1e9  # bytes a second
+_NEVER: Final = (inf, inf)
+_deadline: ContextVar[tuple[float, float]] = ContextVar("nectar_patience", default=_NEVER)  # by clock, by work
+_HASHING: Final = 2e9  # bytes a second
 _MEMBERS: Final = 1e7  # values of a container a second, at best
+_ONE_BY_ONE: Final = 1e6  # the same where each is looked at by itself; more only if many are the same object
 _MANY: Final = 10_000  # below, nobody asks
 
 
@@ -32,7 +36,8 @@ def patience(seconds: float) -> Iterator[None]:
     if seconds == inf:
         yield
         return
-    token = _deadline.set(min(_deadline.get(), perf_counter() + seconds))
+    wall, work = _deadline.get()
+    token = _deadline.set((min(wall, perf_counter() + seconds), min(work, worked() + seconds)))
     try:
         yield
     except _OutOfPatience as end:
@@ -44,12 +49,16 @@ def patience(seconds: float) -> Iterator[None]:
 def stop_if_over(path: Callable[[], str], size: int = 0) -> None:
     """Leaves the block if it has taken too long, or would by the time so many bytes are hashed. path: to what."""
     deadline = _deadline.get()
-    if deadline != inf and perf_counter() + size / _HASHING > deadline:
+    if deadline is _NEVER:
+        return
+    coming = size / _HASHING
+    if perf_counter() + coming > deadline[0] and worked() + coming > deadline[1]:
         raise _OutOfPatience(path().partition(" -> ")[0])
 
 
-def expect(members: Sized) -> None:
-    """Leaves the block if looking at all members of a container would take too long."""
+def expect(members: Sized, one_by_one: bool = False) -> None:
+    """Leaves the block if looking at all members of a container would take too long. one_by_one: each by itself."""
     count = len(members)
     if count > _MANY:
-        stop_if_over(lambda: f"a container of {count:,} values", int(count / _MEMBERS * _HASHING))
+        rate = _ONE_BY_ONE if one_by_one else _MEMBERS
+        stop_if_over(lambda: f"a container of {count:,} values", int(count / rate * _HASHING))

@@ -9,12 +9,8 @@ from __future__ import annotations
 import operator
 import os
 import sys
-import types
 from collections.abc import Callable
 from typing import Any, Final
-
-from nectar.keys.origin import origin_of_function
-from nectar.model.origin import APPLICATION
 
 _OF_THE_SCREEN: Final = frozenset({"backend", "backend_fallback", "interactive", "toolbar"})
 _YAML_TABLES: Final = ("yaml_constructors", "yaml_multi_constructors", "yaml_representers", "yaml_multi_representers")
@@ -27,7 +23,9 @@ def _matplotlib() -> object:
         return []
     usual = dict(dict.items(matplotlib.rcParamsDefault))
     now = sorted((name, repr(value)) for name, value in dict.items(matplotlib.rcParams) if name not in _OF_THE_SCREEN)
-    return [(name, value) for name, value in now if value != repr(usual.get(name))]
+    epoch = getattr(sys.modules.get("matplotlib.dates"), "_epoch", None)
+    found = [(name, value) for name, value in now if value != repr(usual.get(name))]
+    return found if epoch is None else [*found, ("epoch of dates", epoch)]
 
 
 def _sklearn() -> object:
@@ -47,7 +45,7 @@ def _yaml() -> object:
             continue
         for table in _YAML_TABLES:
             entries = getattr(cls, table, {}).items()
-            found += [(name, table, str(kind), made) for kind, made in entries if _is_of_application(made)]
+            found += [(name, table, str(kind), made) for kind, made in entries if not _is_of_yaml(made)]
         resolvers = getattr(cls, "yaml_implicit_resolvers", {})
         found += [
             (name, str(first), str(tag), pattern.pattern) for first in resolvers for tag, pattern in resolvers[first]
@@ -55,8 +53,10 @@ def _yaml() -> object:
     return found
 
 
-def _is_of_application(made: object) -> bool:
-    return type(made) is types.FunctionType and origin_of_function(made) is APPLICATION
+def _is_of_yaml(made: object) -> bool:
+    """Whether a constructor or representer is one that yaml brings, and not its method for a class of the program."""
+    owner = getattr(made, "__self__", made)
+    return str(getattr(owner, "__module__", "")).partition(".")[0] == "yaml"
 
 
 def _variables(*names: str) -> Callable[[], object]:

@@ -14,7 +14,7 @@ import types
 from collections.abc import Callable
 from typing import Any, Final
 
-from nectar.keys import ambient, classes, exposed, functions, instances, library
+from nectar.keys import ambient, annotated, classes, exposed, functions, instances, library
 from nectar.keys.expansion import Expander, Expansion, WalkContext, always, joined
 from nectar.keys.modules import Follower
 from nectar.keys.special_methods import SpecialMethod
@@ -32,6 +32,10 @@ _LIBRARIES: Final = {
     "lxml.etree": "nectar.keys.values.lxml_values",
     "xgboost.core": "nectar.keys.values.xgboost_values",
     "wrapt": "nectar.keys.values.wrapt_values",
+    "shapely.lib": "nectar.keys.values.shapely_values",
+    "rpds": "nectar.keys.values.rpds_values",
+    "zoneinfo": "nectar.keys.values.zoneinfo_values",
+    "fractions": "nectar.keys.values.fractions_values",
     "numba.core.registry": "nectar.keys.values.numba_values",
 }
 
@@ -71,6 +75,7 @@ _expanders: dict[type, Expander] = {
     types.ModuleType: library.expand_module,
     type: classes.expand_class,
     exposed.Exposed: exposed.expand_exposed,
+    annotated.Meant: exposed.expand_meant,
     ambient.EnvironmentVariable: ambient.expand_environment_variable,
     ambient.Settings: ambient.expand_settings,
     ambient.TextCodec: ambient.expand_text_codec,

@@ -1,4 +1,4 @@
-"""Whether calling something of a library changes what the library keeps for everybody.
+"""Whether calling something of a library changes what the library keeps for everybody, or hands it out.
 
 In: a callable of a library, and what it was asked of. Out: yes or no. Bytecode tells, its own and that of the methods
 of its class that it calls: whether they assign to, or change, a module, a class or an object that outlives the call.
@@ -8,15 +8,29 @@ something changes, because nobody takes what they give.
 
 from __future__ import annotations
 
+import functools
+import sys
 import types
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
+from nectar.keys.bytecode.template import RETURN
 from nectar.keys.features import Features
 from nectar.keys.folding import MISSING, imports
 from nectar.keys.purity.analysis import examine
-from nectar.keys.purity.facts import static_attribute
+from nectar.keys.purity.facts import (
+    ATTRIBUTE,
+    OBJECT,
+    PARAMETER,
+    PARTIAL,
+    Fact,
+    Facts,
+    class_of,
+    outside,
+    static_attribute,
+)
+from nectar.keys.resolve import resolve_function
 
 _DEEPEST: Final = 3  # methods that call methods
 _CHANGES: Final = "mutation"  # the kind of refusal
@@ -37,6 +51,129 @@ def changes_library(value: object, receiver: object = None) -> bool:
     receiver: the module, class or object whose attribute the value is.
     """
     return any(_changes(run, _DEEPEST) for run in _run_by(value, receiver))
+
+
+def changes_library_when_derived(cls: type) -> bool:
+    """Whether deriving a class from a class of a library changes what the library keeps, such as a registry."""
+    meta: type = type(cls)
+    # __new__ is given the metaclass, which stays; the others the class that is made.
+    hooks = ((cls, "__init_subclass__", False), (meta, "__new__", True), (meta, "__init__", False))
+    for owner, name, stays in hooks:
+        function = _hook_of_library(owner, name)
+        if function is not None and _changes(_Run(function, owner, stays), _DEEPEST):
+            return True
+    return False
+
+
+def changes_what_outlives(cls: type, name: str) -> bool:
+    """Whether a method, or a function that it names, changes something besides its own object, such as a table."""
+    method: Any = static_attribute(cls, name)
+    function = getattr(method, "__func__", method)
+    if type(function) is not types.FunctionType:
+        return False
+    run = _unwrapped(function)
+    return _changes(_Run(run, cls), _DEEPEST) or any(-1 in changed_by(each) for each in _helpers_of(run))
+
+
+def _helpers_of(function: types.FunctionType) -> Iterator[types.FunctionType]:
+    """Functions of its module that a function, or one made in it, names."""
+    pending = [function.__code__]
+    for code in pending:
+        pending += [each for each in code.co_consts if isinstance(each, types.CodeType)]
+        named = (function.__globals__.get(name) for name in code.co_names)
+        yield from (each for each in named if type(each) is types.FunctionType)
+
+
+def class_made_by(value: object) -> type | None:
+    """The class of what calling a value gives, where its code shows that."""
+    if isinstance(value, type):
+        return value
+    facts = _facts_of(value) if type(value) is types.FunctionType else None
+    if facts is None:
+        return None
+    made = [class_of(facts.of(each)) for each in _returned(facts)]
+    return made[0] if len(made) == 1 else None
+
+
+def hands_out(value: object, receiver: object = None) -> bool:
+    """Whether calling a value gives something that its library keeps: who changes that changes the library.
+
+    What lies in a module or a class, or in an object that outlives the call; or what the library remembers.
+    """
+    if type(value) is _Remembering:
+        return True
+    return any(_hands_out(run, _DEEPEST) for run in _run_by(value, receiver) if not isinstance(value, type))
+
+
+def _hands_out(run: _Run, deepest: int) -> bool:
+    facts = _facts_of(run.function)
+    if facts is None:
+        return False
+    return any(_is_kept(value, facts, run, deepest) for value in _returned(facts))
+
+
+def _returned(facts: Facts) -> list[int]:
+    """The values that a function gives."""
+    edges = [edge for block in facts.template.blocks for edge in block.edges]
+    return [value for edge in edges if edge.target == RETURN for value in edge.values]
+
+
+def _is_kept(value: int, facts: Facts, run: _Run, deepest: int) -> bool:
+    """Whether a value of a function outlives its calls and can be changed."""
+    values = facts.brought_to(value) or [value]
+    return any(_outlives(facts.of(each), run) or _is_handed(each, facts, run, deepest) for each in values)
+
+
+def _outlives(fact: Fact, run: _Run) -> bool:
+    root = outside(fact)
+    if root.kind == PARAMETER:
+        return root.number == 0 and run.stays
+    if root.kind not in (OBJECT, PARTIAL):
+        return False
+    return fact.kind in (ATTRIBUTE, PARTIAL) or not isinstance(fact.root, (*_PLAIN, *_CODE))
+
+
+def _is_handed(value: int, facts: Facts, run: _Run, deepest: int) -> bool:
+    """Whether a value is what another function, or another method of the same object, hands out."""
+    made = facts.maker(value)
+    if made is None or made.name != "CALL" or not deepest:
+        return False
+    callee = facts.of(made.operands[0])
+    if callee.kind == OBJECT:
+        runs = [each for each in _run_by(callee.root, None) if not isinstance(callee.root, type)]
+        return type(callee.root) is _Remembering or any(_hands_out(each, deepest - 1) for each in runs)
+    if callee.kind != ATTRIBUTE or callee.owner is None or run.owner is None or callee.owner.kind != PARAMETER:
+        return False
+    method = static_attribute(run.owner, callee.name)
+    return any(_hands_out(each, deepest - 1) for each in _methods_run_by(method, run.owner, run.stays))
+
+
+@lru_cache(maxsize=1024)
+def _facts_of(function: types.FunctionType) -> Facts | None:
+    token = imports.set(False)  # nobody says that this code is ever run
+    try:
+        return Facts(resolve_function(function, Features())[0].parts[0])
+    except Exception:  # code that cannot be read
+        return None
+    finally:
+        imports.reset(token)
+
+
+_Remembering: Final = type(functools.cache(len))
+_CODE: Final = (type, types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType)
+_PLAIN: Final = (int, float, complex, str, bytes, tuple, frozenset, type(None))
+
+
+def _hook_of_library(owner: type, name: str) -> types.FunctionType | None:
+    """The first hook that a library has written; those of the standard library (Generic) hand on to the next."""
+    for base in type.mro(owner):
+        hook: Any = vars(base).get(name)
+        function = getattr(hook, "__func__", hook)
+        if type(function) is types.FunctionType:
+            home = str(function.__globals__.get("__name__")).partition(".")[0]
+            if home not in sys.stdlib_module_names:
+                return function
+    return None
 
 
 def _run_by(value: Any, receiver: object) -> Iterator[_Run]:
@@ -69,7 +206,7 @@ def _unwrapped(function: types.FunctionType) -> types.FunctionType:
 
 
 @lru_cache(maxsize=1024)
-def _changed_by(function: types.FunctionType) -> frozenset[int]:
+def changed_by(function: types.FunctionType) -> frozenset[int]:
     """The parameters that a function changes, by their positions; -1 for what outlives the call."""
     token = imports.set(False)  # nobody says that this code is ever run
     try:
@@ -83,7 +220,7 @@ def _changed_by(function: types.FunctionType) -> frozenset[int]:
 
 def _changes(run: _Run, deepest: int) -> bool:
     function, owner, stays = run
-    changed = _changed_by(function)
+    changed = changed_by(function)
     if -1 in changed or (stays and 0 in changed):
         return True
     if owner is None or not deepest:

@@ -2,6 +2,9 @@
 
 In: a function or value. Out: a Trace; its nodes are the objects the walk met, in the order it met them. A trace holds
 no object of the program, so it can be kept, printed, written as JSON and compared with another long after.
+
+Law: what may be a credential is in it neither in the clear nor as a digest, which would tell who guesses it that the
+guess is right; so a trace does not say that a credential has changed.
 """
 
 from __future__ import annotations
@@ -9,8 +12,9 @@ from __future__ import annotations
 import json
 import types
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from nectar.keys.ambient import EnvironmentVariable
 from nectar.keys.atoms import ATOMS
@@ -18,12 +22,12 @@ from nectar.keys.expansion import Expansion
 from nectar.keys.origin import origin_of_class, origin_of_function
 from nectar.keys.scheme import SCHEME, digest_of
 from nectar.model.origin import APPLICATION
+from nectar.trust.secrets import HIDDEN, redacted
 
 _WIDTH: Final = 60
 
 
-@dataclass(slots=True)
-class Node:
+class Node(Struct):
     """One object: how it was reached, what it is, and what it is made of."""
 
     label: str
@@ -40,8 +44,7 @@ class Node:
         self.digest = digest_of(self.kind.encode() + b"\0" + self.content + b"\0" + parts)
 
 
-@dataclass(frozen=True, slots=True)
-class Trace:
+class Trace(Struct, frozen=True):
     """What went into a fingerprint."""
 
     root: Node
@@ -101,10 +104,13 @@ class Recorder:
     """Builds the tree while a walk goes on."""
 
     def __init__(self) -> None:
+        from nectar.keys.credentials import Suspicion  # takes long to load, and few traces are made
+
         self.top = Node("", "top", "", b"")
         self._open = [self.top]
         self._numbers: dict[int, int] = {}
         self._kept: list[object] = []
+        self._suspicion = Suspicion()
 
     def enter(self, value: object, label: str, expansion: Expansion) -> None:
         """An object with parts."""
@@ -114,19 +120,23 @@ class Recorder:
         node = Node(label, expansion.tag, describe(value, expansion), content, place_of(value))
         self._open[-1].children.append(node)
         self._open.append(node)
+        self._suspicion.enter(value, label)
 
     def leave(self) -> None:
         """All parts of the object entered last have been recorded."""
         self._open.pop().seal()
+        self._suspicion.leave()
 
     def leaf(self, value: object, label: str, repeated: bool) -> None:
         """An atom, or an object recorded before."""
         if repeated:
             node = Node(label, "again", f"{describe(value, None)} (see above)", b"%d" % self._numbers[id(value)])
+        elif self._suspicion.falls_on(value, label):
+            node = Node(label, type(value).__name__, HIDDEN, b"")
         else:
             atom = ATOMS.get(type(value))
             content = atom(value) if atom is not None else repr(value).encode("utf-8", "surrogatepass")
-            node = Node(label, type(value).__name__, _shortened(repr(value)), content)
+            node = Node(label, type(value).__name__, _shortened(redacted(repr(value))), content)
         node.seal()
         self._open[-1].children.append(node)
 
@@ -148,7 +158,9 @@ def describe(value: object, expansion: Expansion | None) -> str:
     if isinstance(value, EnvironmentVariable):
         return f"environment variable {value.name}"
     if isinstance(value, (types.BuiltinFunctionType, types.MethodDescriptorType)):
-        return f"{value.__qualname__}"
+        return str(
+            getattr(value, "__qualname__", type(value).__qualname__)
+        )  # other compilers' functions say they are one
     kind = type(value).__qualname__
     if isinstance(value, (list, tuple, dict, set, frozenset)) and expansion is not None:
         return f"{kind} of {len(value)}"

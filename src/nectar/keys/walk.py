@@ -13,25 +13,29 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import replace
 from functools import lru_cache
 from types import FunctionType
 from typing import Any, Final, Protocol
 
 import blake3
+from msgspec.structs import replace
 
 from nectar.errors import UnencodableError
 from nectar.keys.atoms import ATOMS, in_unusual_order
 from nectar.keys.expansion import Expander, Expansion, always, sized
 from nectar.keys.features import MOMENTS, Features
+from nectar.keys.held import ByExpanding
 from nectar.keys.moments import text_for_now
+from nectar.keys.origin import origin_of_class
 from nectar.keys.patience import stop_if_over
 from nectar.keys.scheme import digest_of
+from nectar.model.origin import APPLICATION
 from nectar.model.refusal import Refusal
 
 FLUSH_AT: Final = 1 << 16
 INLINE: Final = 64  # immutable tuples whose bytes are longer are represented by their digest
 _NODE, _END, _BACK, _SET = b"(", b")", b"@", b"{"
+_CONTAINERS: Final = frozenset({"tuple", "list", "dict", "set", "frozenset"})
 _NO_MORE: Final = object()
 
 
@@ -94,7 +98,7 @@ class Walk:
         self._ambiguous: dict[int, object] = {}  # numbers of objects only one of several equal members of a set reaches
         self._ties: list[object] = []  # the sets of equal members the walk is inside of
         self._above: Walk | None = None
-        self._before: Walk | None = None  # the walk that this one continues; it keeps its objects alive
+        self.before: Walk | None = None  # the walk that this one continues; it keeps its objects alive
         self._by_number: dict[int, object] | None = None
         self._settled: set[tuple[int, int]] = set()
         self._excused: dict[int, list[Refusal]] = {}
@@ -139,6 +143,17 @@ class Walk:
         """Whether the walk is at a key of a dict, which is there to be looked up."""
         frame = self._stack[-1] if self._stack else None
         return frame is not None and frame.expansion.tag == "dict" and frame.position % 2 == 0
+
+    def has_met(self, value: object) -> bool:
+        """Whether the walk has come to an object with identity before, and holds it."""
+        return id(value) in self._seen
+
+    def within_library(self) -> bool:
+        """Whether the object that the walk is taking apart, not counting containers, is an instance of a library."""
+        inner = next((frame for frame in reversed(self._stack) if frame.expansion.tag not in _CONTAINERS), None)
+        if inner is None or inner.expansion.tag != "instance":
+            return False
+        return origin_of_class(type(inner.value)) is not APPLICATION
 
     def expose(self, value: object) -> bool:
         """Reached code may look at the name and annotations of value; True the first time."""
@@ -196,17 +211,17 @@ class Walk:
         walk._keywords = self._keywords.copy()
         walk._spreads = self._spreads
         walk.examined = self.examined.copy()  # what is examined from here on may change before the next time
-        walk._before = self
+        walk.before = self
         return walk
 
     def number_of(self, value: object) -> int | None:
-        """Which of the objects with identity met so far this is."""
-        return self._seen.get(id(value))
+        """Which of the objects with identity met so far this is; None also if a key does not tell which."""
+        return None if (number := self._seen.get(id(value))) in self._ambiguous else number
 
     def numbered(self, number: int) -> object | None:
         """The object with identity that was met as the number-th."""
         if self._by_number is None:
-            kept = self._kept if self._before is None else itertools.chain(self._before._kept, self._kept)
+            kept = self._kept if self.before is None else itertools.chain(self.before._kept, self._kept)
             self._by_number = {at: value for value in kept if (at := self._seen.get(id(value))) is not None}
         return self._by_number.get(number)
 
@@ -324,7 +339,7 @@ class Walk:
             del self.refusals[told:]
         still = expansion.still
         if still is not always:
-            self.rechecks.append(still or _Recheck(expander, value, expansion._replace(texts=()), self))
+            self.rechecks.append(still or ByExpanding(expander, value, expansion._replace(texts=()), self))
         bulk = expansion.hashed
         if expansion.buffers:
             bulk += sum(len(memoryview(buffer)) for buffer in expansion.buffers)
@@ -441,39 +456,9 @@ class Walk:
         return pure[id(value)]
 
 
-class _Recheck:
-    """Expands again and compares; for objects whose expander gives no cheaper way."""
-
-    __slots__ = ("expander", "expansion", "value", "walk")
-
-    def __init__(self, expander: Expander, value: object, expansion: Expansion, walk: Walk) -> None:
-        self.expander = expander
-        self.value = value
-        self.expansion = expansion
-        self.walk = walk
-
-    def __call__(self) -> bool:
-        old = self.expansion
-        new = self.expander(self.value, self.walk)
-        return (
-            new.tag == old.tag
-            and new.payload == old.payload
-            and len(new.children) == len(old.children)
-            and all(_same(a, b) for a, b in zip(new.children, old.children, strict=True))
-            and len(new.buffers) == len(old.buffers) == 0
-        )
-
-
 def _members(value: object) -> Iterable[object]:
     """What lies in a list or dict that was taken apart as one block."""
     return (*value, *value.values()) if isinstance(value, dict) else value if isinstance(value, list) else ()
-
-
-def _same(new: object, old: object) -> bool:
-    if new is old:
-        return True
-    atom = ATOMS.get(type(new))
-    return atom is not None and type(new) is type(old) and atom(new) == atom(old)
 
 
 @lru_cache(maxsize=256)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from msgspec import Struct, field
+
 Kind = Literal["arrow", "parquet", "object"]
+RECIPE_LABEL: Final = "recipe "  # and a key in hexadecimal digits: the label whose versions are the recipes of a result
 SUPERSEDED: Final = -1.0  # in place of the time until which an entry is protected: it goes before all others
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """The run of extents of one input that a result was computed from: first and last identity, and how many."""
 
     first: bytes
@@ -18,8 +19,7 @@ class Span:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A result under its key.
 
     key: 32 bytes, program and inputs. program: fingerprint of the program alone. location: name of its folder in the
@@ -56,9 +56,14 @@ class Entry:
         return self.kind != "object"
 
 
-@dataclass(frozen=True, slots=True)
-class Lease:
-    """A promise not to delete a location before a time. size: bytes that are about to be written there."""
+LONGEST: Final = 86400.0  # seconds that a lease holds at most unless it is prolonged
+
+
+class Lease(Struct, frozen=True):
+    """A promise not to delete a location before a time. size: bytes that are about to be written there.
+
+    holder: the process that it was made to; it ends with that process.
+    """
 
     token: str
     location: str
@@ -66,9 +71,13 @@ class Lease:
     until: float
     size: int = 0
 
+    @property
+    def who(self) -> str:
+        """The holder as people know it: host and number of the process."""
+        return self.holder.partition("/")[0]
 
-@dataclass(frozen=True, slots=True)
-class Reservation:
+
+class Reservation(Struct, frozen=True):
     """One holder computes a key; others may wait until it is there or the time is up."""
 
     key: bytes
@@ -77,8 +86,7 @@ class Reservation:
     until: float
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
+class Name(Struct, frozen=True):
     """A path such as team/top_urls that pointed to a key from a time on. Versions count from 1, and are never changed.
 
     key: empty if the name was removed then. by, note: who said so, and why.
@@ -97,8 +105,7 @@ class Name:
         return not self.key
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(Struct, frozen=True):
     """What a function or script, by the name people know it by, was at a time: its program, and the trace of it.
 
     trace: identity of the recipe that holds the trace, to compare with later ones.
@@ -110,16 +117,14 @@ class Version:
     since: float
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(Struct, frozen=True):
     """The digest of the bytes of an input. certain: the file had been quiet when they were read."""
 
     digest: bytes
     certain: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Length:
+class Length(Struct, frozen=True):
     """How long an input was once, and what it held.
 
     place: 32 bytes that stand for where it lies. stamp: hash of what its system said of it. quiet: the stamp is a name.
@@ -133,24 +138,35 @@ class Length:
     digest: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """What a store holds. pending: bytes that leases have announced; doomed: bytes of deleted entries still on disk."""
+USUAL_RECORDS: Final = 1 << 20  # bytes of an index that count as nothing: of an empty one, and a thousand results
+
+
+class Usage(Struct, frozen=True):
+    """What a store holds. pending: bytes that leases have announced; doomed: bytes of deleted entries still on disk.
+
+    inline: bytes of results that lie in their rows. index: bytes of all rows, beyond the usual.
+    """
 
     entries: int = 0
     size: int = 0
     files: int = 0
     pending: int = 0
     doomed: int = 0
+    inline: int = 0
+    index: int = 0
+
+    @property
+    def records(self) -> int:
+        """Bytes of what is on record besides the results: recipes, provenance and the like."""
+        return max(0, self.index - self.inline)
 
     @property
     def total(self) -> int:
         """Bytes on disk, those about to be written included."""
-        return self.size + self.pending + self.doomed
+        return self.size + self.pending + self.doomed + self.records
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
+class Totals(Struct, frozen=True):
     """What is remembered besides the results, for people who want to know whether keeping pays.
 
     hits, saved: uses of the entries that are there now, and the machine time that was not spent again. programs,
@@ -168,8 +184,7 @@ class Totals:
     jobs: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Struct, frozen=True):
     """What one run did, for later analysis."""
 
     at: float
@@ -180,8 +195,7 @@ class Job:
     inputs: tuple[tuple[str, int], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class JobPart:
+class JobPart(Struct, frozen=True):
     """One part of a run: what became of it."""
 
     program: bytes
@@ -190,3 +204,11 @@ class JobPart:
     seconds: float
     size: int = 0
     details: dict[str, str] = field(default_factory=dict)
+
+
+class BrokenRecipe(Struct, frozen=True):
+    """A recipe that cannot be handed out, why, and the labels of what it was kept for."""
+
+    identity: bytes
+    reason: str
+    labels: tuple[str, ...] = ()

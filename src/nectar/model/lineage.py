@@ -1,4 +1,4 @@
-"""Lineage: what results came from, kept for ever, also of results that are deleted.
+"""Lineage: what results came from, kept as long as somebody can ask for it, also of results that are deleted.
 
 A result is known by its key. It was made from other results, from files, and by functions; people give some of them
 names. Nothing here holds data, and no address holds a credential.
@@ -6,10 +6,13 @@ names. Nothing here holds data, and no address holds a credential.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
-from nectar.model.entry import Name
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from nectar.model.entry import Entry, Name
 
 Direction = Literal["upstream", "downstream"]
 
@@ -51,8 +54,7 @@ class Made(NamedTuple):
     site: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Sources:
+class Sources(Struct, frozen=True):
     """What a result came from. made_from: keys of other results. schema: of its columns, as its dialect writes it."""
 
     files: tuple[FileRead, ...] = ()
@@ -63,16 +65,14 @@ class Sources:
     site: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Provenance:
+class Provenance(Struct, frozen=True):
     """How one result came about."""
 
     made: Made
     sources: Sources
 
 
-@dataclass(frozen=True, slots=True)
-class Lineage:
+class Lineage(Struct, frozen=True):
     """A part of the graph of everything that was made.
 
     results, files, functions: by number. start: the results that were asked for. made_from: pairs of a result and one
@@ -92,3 +92,12 @@ class Lineage:
     kits: dict[int, tuple[int, ...]] = field(default_factory=dict)
     uses: tuple[tuple[int, int], ...] = ()
     names: tuple[tuple[Name, int], ...] = ()
+
+
+def provenance_of(entry: Entry, sources: Sources, made_from: Iterable[bytes]) -> Provenance:
+    """How the result of an entry came about. made_from: keys of results that it was made from beside those named."""
+    made = Made(
+        entry.key, entry.program, entry.about, entry.producer, entry.created, entry.seconds, entry.rows, entry.size,
+        entry.manifest, sources.environment, sources.site,
+    )  # fmt: skip
+    return Provenance(made, replace(sources, made_from=tuple(dict.fromkeys([*sources.made_from, *made_from]))))

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from msgspec import Struct
+
 from nectar.observation.hook import (
+    CODE,
     INPUT,
     LINK,
     LIST,
@@ -40,8 +42,7 @@ class Observation(NamedTuple):
     certain: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Allowed:
+class Allowed(Struct, frozen=True):
     """What a computation has declared: files, folders whose files it reads, and whether it asks remote sources."""
 
     files: frozenset[str] = frozenset()
@@ -56,6 +57,7 @@ class Allowed:
 _TOLD: Final = {
     NETWORK: "uses the network: {}", PROCESS: "starts or signals another process: {}", INPUT: "reads {}",
     RANDOM: "draws random numbers from {}", SOMEWHERE: "opens {}, relative to a folder that nobody knows", SOURCE: "{}",
+    CODE: "unpickles {}, of the application, by its name",
 }  # fmt: skip
 
 

@@ -20,12 +20,13 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from nectar.keys import declared
+from nectar.keys.origin import is_module_of_application
 from nectar.observation.installed import is_installed
 from nectar.observation.place import place_of_event
 
 READ, LIST, WRITE, MAKE, LINK, REMOVE, RENAME = "read", "list", "write", "make", "link", "remove", "rename"
 NETWORK, PROCESS, INPUT, RANDOM, MOVE = "network", "process", "input", "random", "move"
-SOMEWHERE, SOURCE = "somewhere", "source"
+SOMEWHERE, SOURCE, CODE = "somewhere", "source", "code"
 _WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC
 _OWN: Final = "nectar.observation."
 _RANDOM_DEVICES: Final = ("/dev/urandom", "/dev/random")
@@ -339,6 +340,12 @@ def _moved(args: tuple[Any, ...]) -> None:
     _note(MOVE, os.getcwd())
 
 
+def _unpickled(args: tuple[Any, ...]) -> None:
+    """A pickle names something by its module: code of the application is in no key for that."""
+    if is_module_of_application(str(args[0])):
+        _note(CODE, f"{args[0]}.{args[1]}")
+
+
 def _thread(args: tuple[Any, ...]) -> None:
     started = getattr(args[0], "__self__", None)
     whose, certain = _belongs_to()
@@ -382,6 +389,7 @@ _HANDLERS: Final[dict[str, Callable[[tuple[Any, ...]], None]]] = {
         _process,
     ),
     "builtins.input": _asked,
+    "pickle.find_class": _unpickled,
     "_thread.start_new_thread": _thread,
     "_thread.start_joinable_thread": _thread,
 }  # fmt: skip

@@ -48,10 +48,11 @@ def _before_wildcard(text: str) -> str:
 class NamedFiles:
     """The files that texts name, from `begin()` to `end()`."""
 
-    __slots__ = ("_before", "_listener", "_paths", "_there", "_unwatched")
+    __slots__ = ("_allowed", "_before", "_listener", "_paths", "_there", "_unwatched")
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._paths = paths_in(texts)
+        self._allowed = Allowed()
         self._before: dict[str, tuple[int, ...] | None] = {}
         self._there: list[str] = []
         self._unwatched: list[str] = []
@@ -59,6 +60,7 @@ class NamedFiles:
 
     def begin(self, allowed: Allowed) -> None:
         """From now on, whoever opens one of the files is seen; those that may be read are left out."""
+        self._allowed = allowed
         named = [os.path.abspath(path) for path in self._paths]
         self._before = {path: _stamp(path) for path in named if not allowed.reads(path)}
         self._there = [path for path, stamp in self._before.items() if stamp is not None and _counts(path)]
@@ -86,7 +88,9 @@ class NamedFiles:
         found = [Observation(f"writes {path}") for path in written]
         for path, named in opened:
             if path not in known:
-                found.append(Observation(f"reads {path}", named and path not in others))
+                found.append(
+                    Observation(f"{'reads' if path in self._before else 'opens'} {path}", named and path not in others)
+                )
         return found
 
     def _opened(self) -> list[tuple[str, bool]]:
@@ -100,8 +104,10 @@ class NamedFiles:
     def _heard(self, listener: Listener) -> Iterator[tuple[str, bool]]:
         """Files that were opened, and whether it was they that were named, and not only their folder."""
         for path, name in listener.heard():
-            if not is_code(name):
-                yield (os.path.join(path, name), False) if name else (path, not _is_folder(self._before[path]))
+            if not name:
+                yield path, not _is_folder(self._before[path])
+            elif not is_code(name) and not self._allowed.reads(file := os.path.join(path, name)):
+                yield file, False
 
 
 def _counts(path: str) -> bool:

@@ -18,6 +18,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 _OPENED, _MODIFIED, _TOO_MANY = 0x20, 0x2, 0x4000  # IN_OPEN, IN_MODIFY, IN_Q_OVERFLOW
+_OF_FOLDER: Final = 0x40000000  # IN_ISDIR
 _EVENT: Final = struct.Struct("iIII")
 _AT_A_TIME: Final = 1 << 16  # bytes
 _MOST_IDLE: Final = 4  # a user has some hundred of them, for all processes
@@ -48,7 +49,7 @@ class Listener:
             if kind & _TOO_MANY:
                 raise OverflowError
             path = self._by_number.get(number)
-            if path is not None:
+            if path is not None and not (name and kind & _OF_FOLDER):  # a folder in a folder says nothing of files
                 yield path, name
 
     def give_back(self) -> None:

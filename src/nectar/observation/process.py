@@ -120,7 +120,7 @@ def _generators(random: Any) -> object:
     if len(sys.modules) != _looked:
         for name, module in list(sys.modules.items()):
             space = getattr(module, "__dict__", None)
-            if name not in _seen and type(space) is dict and not _is_being_imported(space):
+            if name not in _seen and type(space) is dict and not is_being_imported(space):
                 _seen.add(name)
                 if "random" in space or "Random" in space:  # who has neither has made none
                     found = [each for each in list(space.values()) if isinstance(each, random.Random)]
@@ -152,7 +152,8 @@ _seen: Final[set[str]] = set()
 _shared: Final[dict[int, Any]] = {}
 
 
-def _is_being_imported(space: dict[str, Any]) -> bool:
+def is_being_imported(space: dict[str, Any]) -> bool:
+    """Whether the module that has these names is being imported."""
     return bool(getattr(space.get("__spec__"), "_initializing", False))
 
 

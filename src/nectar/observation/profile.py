@@ -16,10 +16,12 @@ import sys
 from _lsprof import Profiler
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from threading import get_ident
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any, Final
 
 from nectar.keys import declared
+from nectar.observation import hook
+from nectar.observation.process import is_being_imported
 from nectar.observation.reach import CONTEXT, JUDGED, SILENT, WORDS, Source
 
 _CLOCK, _RANDOM, _ENVIRONMENT = WORDS["clock"], WORDS["random"], WORDS["environment"]
@@ -42,6 +44,10 @@ FUNCTIONS: Final[dict[object, str]] = {
     _environ.__getitem__.__code__: _ENVIRONMENT,
     _environ.__iter__.__code__: _ENVIRONMENT,
     random.Random.seed.__code__: _RANDOM,  # by None, it takes one from the system
+}
+_FAKE_CLOCK: Final = re.compile(r".*[/\\\\]freezegun[/\\\\]api\.py")  # a clock that tests set is a clock
+_OF_FAKE_CLOCK: Final = frozenset({"now", "utcnow", "today", *(f"fake_{name}" for name in ("time", "time_ns"))}) | {
+    f"fake_{name}" for name in ("localtime", "gmtime", "strftime")
 }
 # Code that reads a source and does not show it, by the end of its file: it is judged by the texts that it takes; it
 # names things apart; it takes the time that something takes; it makes a generator from a seed (NumPy draws one first).
@@ -124,7 +130,7 @@ class Profile:
         for code in callers:
             if code in self._always:
                 yield told(self._always[code], code)
-            what = _BUILTINS.get(code) or FUNCTIONS.get(code)
+            what = _BUILTINS.get(code) or FUNCTIONS.get(code) or _of_fake_clock(code)
             reader = self._reader(code, str(what), callers) if what else None
             if reader is not None:
                 yield told(str(what), reader)
@@ -232,6 +238,48 @@ def _is_aside(code: CodeType, callers: dict[object, list[object]]) -> bool:
             return False
         pending += callers[current]
     return True
+
+
+def _of_fake_clock(code: object) -> str:
+    is_one = isinstance(code, CodeType) and code.co_name in _OF_FAKE_CLOCK and _FAKE_CLOCK.match(code.co_filename)
+    return _CLOCK if is_one else ""
+
+
+def listen_to_draws() -> None:
+    """From now on what generators draw from the system is noted: no name in any code tells that they do."""
+    if random._urandom is os.urandom:  # type: ignore[attr-defined]
+        random._urandom = _drawn  # type: ignore[attr-defined]
+
+
+def _drawn(count: int) -> bytes:
+    """Random bytes of the system, for `random.SystemRandom` and `secrets`."""
+    if hook.is_watching():
+        reader = reader_above(sys._getframe(1), _RANDOM)
+        if reader is not None:
+            hook.note_source(told(_RANDOM, reader))
+    return os.urandom(count)
+
+
+def reader_above(frame: FrameType | None, what: str) -> CodeType | None:
+    """The library code that reads, itself or by code of the standard library that only hands it on.
+
+    None if it reads for modules that are being imported, or for functions that people have declared to be pure.
+    """
+    found: CodeType | None = None
+    pure = declared.pure_code()
+    while frame is not None:
+        code = frame.f_code
+        if code in pure or (code.co_name == "<module>" and is_being_imported(frame.f_globals)):
+            return None
+        if found is None:
+            counts = is_reader(code, what)
+            if counts is False:
+                return None
+            found = code if counts else None
+        elif code.co_filename.startswith(_OWN):  # what called the computation
+            break
+        frame = frame.f_back
+    return found
 
 
 def is_reader(code: CodeType, what: str) -> bool | None:

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import builtins
 import functools
+import importlib
 import importlib.util
 import sys
 import types
 from collections.abc import Iterable, Iterator
 from contextvars import ContextVar, copy_context
-from dataclasses import dataclass
 from threading import local
 from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
 
 from nectar.keys.bytecode.decode import instructions
 from nectar.keys.folding import MISSING
@@ -27,7 +29,7 @@ from nectar.keys.purity.guesses import SEEDS, guess, is_native
 
 _BY_TABLES: Final = (
     "builtins os posixpath ntpath genericpath pathlib random secrets time datetime uuid _collections_abc collections "
-    "functools contextlib"
+    "functools contextlib freezegun"
 )
 _BY_THEMSELVES: Final = (
     "nectar numpy pandas polars pyarrow duckdb joblib loky threadpoolctl tqdm loguru structlog cloudpickle pytest "
@@ -40,6 +42,9 @@ SILENT: Final = frozenset(_BY_THEMSELVES.split())  # known in whole, or their cl
 _EXEMPT: Final = JUDGED | SILENT
 STATE: Final = "reads a state of the thread"
 CONTEXT: Final = "reads a context variable"
+IMPORTS: Final = "imports a module by its name"
+_IMPORTING_LOADERS: Final = frozenset({"Loader", "CLoader", "UnsafeLoader", "CUnsafeLoader"})
+_IMPORTERS: Final = (builtins.__import__, importlib.import_module, importlib.__import__)
 WORDS: Final = {
     "clock": "reads the clock",
     "random": "draws random numbers",
@@ -55,11 +60,12 @@ _OF_INTERVALS: Final = ("time.perf_counter", "time.monotonic", "time.process_tim
 _SELF: Final = object()
 _Remembering: Final = type(functools.cache(len))
 _HOLD_CODE: Final = frozenset({types.FunctionType, types.MethodType, functools.partial})
+_TABLES: Final = (dict, list, tuple)
+_MOST_IN_TABLE: Final = 100  # what holds more is data
 _NO_CODE: Final = (int, float, str, bytes, tuple, list, dict, set, frozenset)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Source:
+class Source(Struct, frozen=True, eq=False):
     """Code of a library that holds a source, and what it does with it. Told by identity: equal code may lie in two."""
 
     code: types.CodeType
@@ -89,7 +95,7 @@ def sources_reached(functions: Iterable[types.FunctionType], kinds: Iterable[typ
     roots: list[_Reached] = []
     for function in functions:
         for value, _, owner in _loaded(function, None, names):
-            packages.add(_package_of(value))
+            packages |= {_package_of(base) for base in value.__mro__} if _is_class(value) else {_package_of(value)}
             roots += _code_of(value, owner)
     for package in packages - _EXEMPT:
         methods = _methods(package, sys.modules.get(package), len(sys.modules))
@@ -118,8 +124,10 @@ def _inside(reached: _Reached) -> tuple[frozenset[Source], tuple[_Reached, ...]]
     value, owner = reached
     package = _package_of(value)
     if isinstance(value, type):
+        if package == "yaml" and value.__name__ in _IMPORTING_LOADERS:  # it finds its functions in tables
+            return frozenset({Source(_inside.__wrapped__.__code__, IMPORTS)}), ()  # any code: nothing is followed
         run = [each for name in _RUN_BY_CLASSES for each in _code_of(static_attribute(value, name), value)]
-        return frozenset(), tuple(each for each in run if _package_of(each.value) == package)
+        return frozenset(), tuple(each for each in run if _package_of(each.value) not in _EXEMPT)
     sources: set[Source] = set()
     called: dict[_Reached, None] = {}
     names: set[str] = set()
@@ -133,6 +141,8 @@ def _inside(reached: _Reached) -> tuple[frozenset[Source], tuple[_Reached, ...]]
         elif what not in (STATE, CONTEXT) or package not in PREFERENCES:  # which stand in keys
             sources.add(Source(code, what, always=what == STATE))
     called.update(dict.fromkeys(_by_name(names, package, owner)))
+    if owner is not None and _package_of(owner) == package:  # it may call what was put into its object then
+        called.update(dict.fromkeys(_code_of(static_attribute(owner, "__init__"), owner)))
     return frozenset(sources), tuple(each for each in called if _package_of(each.value) not in _EXEMPT)
 
 
@@ -153,6 +163,8 @@ def source(value: Any) -> str:
         return STATE
     if isinstance(value, ContextVar) or value is copy_context:
         return CONTEXT
+    if any(value is each for each in _IMPORTERS):
+        return IMPORTS
     found = next(filter(None, map(tables.verdict, value.__mro__)), None) if _is_class(value) else tables.verdict(value)
     if found is None or found.guessed or found.reason.startswith(_OF_INTERVALS):
         return ""
@@ -203,6 +215,9 @@ def _code_of(value: Any, owner: type | None = None) -> list[_Reached]:
         return _code_of(value.fget, owner)
     if kind in (functools.cached_property, functools.partial):
         return _code_of(value.func, owner)
+    if kind in _TABLES and 0 < len(value) <= _MOST_IN_TABLE:  # such as the functions for each mode
+        parts = list(value.values() if kind is dict else value)
+        return [found for each in parts if type(each) in _HOLD_CODE for found in _code_of(each)]
     if value is MISSING or kind is types.ModuleType or issubclass(kind, _NO_CODE):
         return []
     if kind is _Remembering:

@@ -7,6 +7,7 @@ kept this time, and nothing is remembered against the function.
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Collection, Iterable
@@ -15,14 +16,16 @@ from typing import Final
 from nectar.keys import caches
 from nectar.observation import hook, monitoring
 from nectar.observation.effects import Allowed, Observation, observations_of
+from nectar.observation.imports import modules_that_came
 from nectar.observation.named import NamedFiles
 from nectar.observation.process import State, differences, is_importing, state_now
-from nectar.observation.profile import Elsewhere, Profile
+from nectar.observation.profile import Elsewhere, Profile, listen_to_draws
 from nectar.observation.reach import Source
 from nectar.observation.texts import moment_in
 from nectar.threads import is_of_nectar
 
 NOTHING: Final = Allowed()
+_NAMED: Final = "names the module {} in a text, by which a library may import it"
 _UNSEEN: Final = "runs library code that may read the clock or the like, where it cannot be followed"
 
 
@@ -33,6 +36,7 @@ class Watch(hook.Watched):
     holds functions that somebody has declared to be pure, so that what it changed may be their doing, and is
     not remembered. sources: library code that it may run and that reads a clock or the like, so that its
     calls are followed. elsewhere: it runs in threads of an engine, which call its functions; called: by `profile.call`.
+    named: a module of the application that library code may import by a text.
     """
 
     __slots__ = (
@@ -50,6 +54,7 @@ class Watch(hook.Watched):
         sources: Collection[Source] = (),
         elsewhere: bool = False,
         called: bool = False,
+        named: str = "",
     ) -> None:
         super().__init__(cooperative)
         self._allowed, self._vouched = allowed, vouched
@@ -57,6 +62,8 @@ class Watch(hook.Watched):
         self._named = NamedFiles(held)
         self._moment = moment_in(held)
         self._seen: list[Observation] = []
+        if named:
+            self._seen.append(Observation(_NAMED.format(named), certain=False))
         self._sources, self._elsewhere, self._called = sources, elsewhere, called
         self._profile: Profile | Elsewhere | None = None
 
@@ -74,6 +81,7 @@ class Watch(hook.Watched):
             self._modules = 0 if is_importing() else len(sys.modules)
             self._before: State = state_now()
             self._caches = caches.noted()
+            listen_to_draws()
             hook.begin(self)
         except BaseException:
             self._named.close()
@@ -109,6 +117,8 @@ class Watch(hook.Watched):
         if error is None:  # otherwise nothing is kept
             imported = len(sys.modules) != self._modules
             changed = list(differences(self._before, imported))
+            came = modules_that_came(self._modules) if imported and self._modules else []
+            self._seen += [Observation(f"imports {name}, which its code does not name", certain=False) for name in came]
             alone = self.alone and not self.cooperative and not self._vouched
             certain = alone and not imported and not (changed and _others_run())  # modules draw and set things too
             self._seen += [Observation(text, certain) for text in changed]
@@ -124,6 +134,11 @@ class Watch(hook.Watched):
         followed = self._profile.complete and not self.threads  # calls of other threads are not noted
         unseen = [] if followed else [Observation(_UNSEEN, certain=False)]
         return [Observation(text, certain) for text in self._profile.found] + unseen
+
+    def names_made(self) -> list[str]:
+        """Names of the files and folders that the computation made, without those that lie in one of these folders."""
+        made = {event.subject for event in self.events if event.kind in (hook.MAKE, hook.WRITE) and not event.existed}
+        return [os.path.basename(path) for path in made if os.path.dirname(path) not in made]
 
     def observations(self) -> list[Observation]:
         """What the computation did that its key does not show, each once; to be asked right after the block."""

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from math import inf
 from typing import Final, Literal
 
-Purpose = Literal["starting", "looking up", "in the background"]
+Purpose = Literal["starting", "looking up", "writing parts", "in the background"]
 _BEHIND: Final = "in the background"
 
 

@@ -13,29 +13,40 @@ costs time, and the next one is better.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from math import inf
 from pathlib import Path
-from types import FrameType
 from typing import Final
 
 from nectar.overhead import process  # noqa: F401 - notes what is there when Nectar begins
 from nectar.overhead.ledger import Ledger
-from nectar.overhead.sites import Site, Sites
+from nectar.overhead.sites import ENOUGH, Site, Sites
 from nectar.quantities import show_duration
 
 _LOOK: Final = 5e-3  # seconds that a look takes, until one has been measured
 _GAIN: Final = 2.0  # how many times what a look costs it must be expected to save
 _SMALL: Final = 1 / 25  # share of a query's time that a look may take beyond the budget, for the first few at a site
 _TRIALS: Final = 8
+_LOADING: Final = 0.08  # seconds at most that loading is thought to take: what was measured may have been an exception
+_USUAL_LOADING: Final = 0.05  # until it has been measured
+_LIKELY: Final = 0.1  # a chance worth loading what looks, for queries that take longer than that
+_HIDDEN: Final = 2.0  # times what sites promise is expected: the first look at one never finds anything
 _CALL: Final = 0.5  # share of a function's time that looking at a call may take
-_CALLS: Final = 3  # calls that are looked at in any case: the first takes longer, and says little
 _QUICK: Final = 2e-3  # seconds that nobody minds who asks for a function to be remembered
 _LEAST: Final = 20e-3  # seconds that values may take to be looked at in any case
+_MUCH: Final = 50e-3  # seconds of a look at a call, where computing takes less
+_LOADED: Final = "loading "  # what figures begin with that say how long that takes, for each module
+_UNKNOWN: Final = 4.0  # seconds at most that a function is taken to need which has not run yet
 _WRITING: Final = 5e8  # bytes a second, until they have been measured
 _FILE: Final = 3e-3  # seconds that writing takes, however little it is
 _READING: Final = 1e9  # bytes a second, from memory or a good disk
+
+
+def reading(size: int) -> float:
+    """Seconds that reading so many bytes of a result takes."""
+    return size / _READING
 
 
 class Steering:
@@ -49,9 +60,10 @@ class Steering:
         timer: Callable[[], float] = time.perf_counter,
         program: str | None = None,
         age: float | None = None,
+        patience: float = 1.0,
     ) -> None:
         self.ledger = Ledger(share, floor, timer, time.process_time() if age is None else age)
-        self.sites = Sites(memory, program)
+        self.sites = Sites(memory, program, patience)
         self.timer = timer
         self.is_free = share == inf
         self.left_alone = self.waived = 0  # queries and calls that ran without a look: quick ones, and for want of time
@@ -59,21 +71,44 @@ class Steering:
 
     # before
 
-    def site(self, frame: FrameType | None) -> Site:
-        """The site of a frame."""
-        return self.sites.at(frame)
+    def looks_at(self, site: Site, module: str = "", *, late: bool = True) -> bool:
+        """Whether Nectar looks at a query before it runs there. module: what looks. late: there are late looks.
 
-    def looks_at(self, site: Site) -> bool:
-        """Whether Nectar looks at a query before it runs there."""
+        A site that nobody knows gets the first look of a process however long loading takes, since what it takes is
+        known afterwards; and where there are no late looks, any first look: what is left alone the first time is reused
+        two processes later. At a known site loading has to pay, unless what all sites promise pays for it.
+        """
         if self.is_free:
             return True
-        if site.runs:
-            cost = self.cost_of(site)
-            if site.seconds <= _GAIN * cost:
-                return False
-            if site.seconds * site.chance > _GAIN * cost or self._is_small(site, cost, site.seconds):
-                return True
-        return self.ledger.left > 0.0
+        if site.limit:
+            return False
+        loading = self.loading(module)
+        if not site.runs:
+            excused = self.ledger.spent.get("starting", 0.0) if loading or not late else 0.0
+            return self.ledger.left + excused > 0.0
+        cost = self.cost_of(site)
+        if site.seconds <= _GAIN * cost:
+            return False
+        is_likely = site.chance >= _LIKELY and site.seconds > loading
+        if loading and (is_likely or _HIDDEN * self.sites.promise > loading):
+            loading = 0.0
+        cost += loading
+        if site.seconds <= _GAIN * cost:
+            return False
+        if site.seconds * site.chance > _GAIN * cost or self._is_small(site, cost, site.seconds):
+            return True
+        return self.ledger.left > loading
+
+    def loading(self, module: str) -> float:
+        """Seconds that pass before a first look, until a module and what it needs are there; 0 if they are."""
+        if not module or module in sys.modules:
+            return 0.0
+        return min(self.sites.figures.get(_LOADED + module, _USUAL_LOADING), _LOADING)
+
+    def loaded(self, module: str, seconds: float) -> None:
+        """It took so long until a module and what it needs were there."""
+        usual = self.sites.figures.get(_LOADED + module, seconds)
+        self.sites.figures[_LOADED + module] = usual + (seconds - usual) / 4
 
     def _is_small(self, site: Site, cost: float, seconds: float) -> bool:
         """Whether a look takes little of a query's time, at a site that has not shown yet that it finds nothing."""
@@ -96,26 +131,47 @@ class Steering:
     # calls of memoised functions, which people ask for
 
     def looks_at_call(self, site: Site) -> bool:
-        """Whether Nectar looks at a call: until that has shown to take long, and longer than the function itself."""
-        if self.is_free or site.tries < _CALLS or site.cost <= max(_QUICK, _CALL * site.seconds):
+        """Whether Nectar looks at a call: until that has shown to take long, and longer than the function itself.
+
+        Also in an earlier process: the first few calls of this one would show the same.
+        """
+        if self.is_free or site.tries < ENOUGH or site.cost <= max(_QUICK, _CALL * site.seconds):
             return True
         if self.ledger.left > site.cost:
             return True
         return site.seconds * site.chance > _GAIN * site.cost
 
     def patience_of_call(self, site: Site) -> float:
-        """Seconds that taking its arguments apart may take."""
+        """Seconds that taking its arguments apart may take: a share of what the function takes.
+
+        For one that has not run yet stands what the program took so far: to come by large arguments takes its time.
+        """
         if self.is_free:
             return inf
-        return max(_LEAST, self.ledger.left, site.seconds * max(_CALL / 2, site.chance / _GAIN))
+        seconds = site.seconds if site.runs else min(self.ledger.program, _UNKNOWN)
+        return max(_LEAST, self.ledger.left, seconds * max(_CALL / 2, site.chance / _GAIN))
 
-    def called(self, site: Site, seconds: float, own: float, hit: bool) -> None:
-        """Nectar has looked at a call, as `looked`."""
+    def why_not_keep_call(self, seconds: float, own: float) -> str:
+        """Why the result of a call is not to be kept, which took so long to compute and to look for; empty if it is."""
+        if self.is_free or not _is_too_long(own, seconds):
+            return ""
+        return f"computing it took {show_duration(seconds)}, looking for it {show_duration(own)}"
+
+    def called(
+        self, site: Site, seconds: float, own: float, hit: bool, gave_up: bool = False, waited: float | None = None
+    ) -> None:
+        """Nectar has looked at a call, as `looked`. gave_up: its arguments held too much. waited: own, by the clock.
+
+        What the first look takes says little, unless it is much: the next ones will find more at hand.
+        """
+        site.is_function = True
         site.ran(seconds)
         site.looked(hit, own)
-        if site.tries == 1:
+        if gave_up or _is_too_long(own, seconds):  # looking again would show the same
+            site.tries = max(site.tries, ENOUGH)
+        elif site.tries == 1:
             site.cost = 0.0
-        self.ledger.spend("looking up", own)
+        self.ledger.spend("looking up", own if waited is None else waited)
         if hit:
             self.ledger.save(seconds)
 
@@ -124,15 +180,23 @@ class Steering:
     def ran_alone(self, site: Site, seconds: float) -> bool:
         """A query ran without Nectar; whether it was quicker than a look."""
         site.ran(seconds)
-        quick = seconds <= _GAIN * self.cost_of(site)
+        if seconds <= site.limit:
+            self.left_alone += 1
+            return True
+        limit = _GAIN * self.cost_of(site)
+        quick = seconds <= limit
+        site.limit = limit if quick and site.seconds <= limit else 0.0
         self.left_alone += quick
         self.waived += not quick
         return quick
 
-    def is_worth_a_late_look(self, site: Site, seconds: float) -> bool:
-        """Whether a query that was left alone, and took so long, is looked at now that it has run."""
+    def is_worth_a_late_look(self, site: Site, seconds: float, module: str = "") -> bool:
+        """Whether a query that was left alone, and took so long, is looked at now that it has run.
+
+        What is slow once, on a busy machine, is not worth loading what looks at it.
+        """
         cost = self.cost_of(site)
-        if seconds <= _GAIN * cost:
+        if seconds <= _GAIN * (cost + self.loading(module)):
             return False
         return self.ledger.left > 0.0 or self._is_small(site, cost, seconds)
 
@@ -164,20 +228,36 @@ class Steering:
         """
         if self.is_free:
             return ""
-        reading, writing = self._usual_look + size / _READING, self.writing(size)
-        if seconds <= reading:
-            again = f"finding it again would take about {show_duration(reading)}"
+        if seconds <= _GAIN * self._usual_look:
+            return f"computing it took {show_duration(seconds)}, and what is as quick is left alone"
+        finding, writing = self._usual_look + reading(size), self.writing(size)
+        if seconds <= finding:
+            again = f"finding it again would take about {show_duration(finding)}"
             return f"computing it took {show_duration(seconds)}, {again}"
-        if writing <= max(self.ledger.left, _SMALL * seconds) or (asked_before and seconds - reading > _GAIN * writing):
+        if writing <= max(self.ledger.left, _SMALL * seconds) or (asked_before and size < self.paying(seconds)):
             return ""
         return (
             f"writing it would take about {show_duration(writing)}, and Nectar may not work so long for this program "
             "yet (setting: overhead)"
         )
 
+    def paying(self, seconds: float, slower: float = 1.0) -> float:
+        """Bytes, at most, of a result that took so long if writing it is to pay the first time it is found again.
+
+        slower: times what we take for a byte; an engine that writes encodes and compresses.
+        """
+        if self.is_free:
+            return inf
+        spare = seconds - self._usual_look - _GAIN * _FILE
+        return max(0.0, spare) / (1 / _READING + _GAIN * slower / self._writing_speed)
+
     def writing(self, size: int) -> float:
         """Seconds that writing so many bytes takes here."""
-        return _FILE + size / (self.sites.figures.get("writing") or _WRITING)
+        return _FILE + size / self._writing_speed
+
+    @property
+    def _writing_speed(self) -> float:
+        return self.sites.figures.get("writing") or _WRITING
 
     def wrote(self, size: int, seconds: float) -> None:
         """So many bytes took so long; small ones say little of the disk."""
@@ -185,3 +265,8 @@ class Steering:
             speed = size / (seconds - _FILE)
             usual = self.sites.figures.get("writing", speed)
             self.sites.figures["writing"] = usual + (speed - usual) / 4
+
+
+def _is_too_long(own: float, seconds: float) -> bool:
+    """Whether a look at a call takes longer than computing it, and that is no accident."""
+    return own > max(_MUCH, seconds)

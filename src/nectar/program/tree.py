@@ -8,11 +8,12 @@ program has it once.
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(Struct, frozen=True):
     """What an operator has to do with the order of rows, and whether two runs of it give the same.
 
     scrambles: the order of its output is not determined. carries: the order of its input shows in its output.
@@ -30,8 +31,7 @@ ROW_WISE = Order()
 POSITIONAL = Order(sensitive=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
+class Node(Struct, frozen=True):
     """One operator.
 
     text: what it does, for people. inputs: numbers of the nodes it reads. program: fingerprint without the identities
@@ -57,19 +57,18 @@ class Node:
         return self.keys[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
-    """Nodes, inputs first; the last is the root."""
+class Program(Struct, frozen=True):
+    """Nodes, inputs first; the last is the root. users: computed, for each node the numbers of those who read it."""
 
     nodes: tuple[Node, ...]
-    users: tuple[tuple[int, ...], ...] = field(init=False)
+    users: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self) -> None:
         users: list[list[int]] = [[] for _ in self.nodes]
         for number, node in enumerate(self.nodes):
             for source in node.inputs:
                 users[source].append(number)
-        object.__setattr__(self, "users", tuple(map(tuple, users)))
+        force_setattr(self, "users", tuple(map(tuple, users)))
 
     @property
     def root(self) -> int:

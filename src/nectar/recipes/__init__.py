@@ -1,1 +1,1 @@
-"""Recipes: everything that is needed to make a result again, kept for ever, and the running of them."""
+"""Recipes: what is needed to make a result again, kept as long as somebody can need it, and the running of it."""

@@ -10,16 +10,16 @@ import os
 import platform
 import sys
 from collections.abc import Collection
-from dataclasses import dataclass
 from importlib.util import find_spec
+
+from msgspec import Struct
 
 from nectar.keys.distributions import distribution_of
 from nectar.keys.scheme import SCHEME
 from nectar.recipes.recipe import Environment, Package, Recipe
 
 
-@dataclass(frozen=True, slots=True)
-class Differences:
+class Differences(Struct, frozen=True):
     """missing: without it nothing can run. changed: it would run, and might give something else."""
 
     missing: tuple[str, ...] = ()
@@ -32,14 +32,6 @@ def environment_here(engine: str, version: str, folder: str) -> Environment:
         f"{sys.version_info[0]}.{sys.version_info[1]}", sys.implementation.name, engine, version, folder, SCHEME,
         sys.platform, platform.machine(),
     )  # fmt: skip
-
-
-def working_folder() -> str:
-    """Where relative paths begin now; empty if that folder is gone."""
-    try:
-        return os.getcwd()
-    except OSError:
-        return ""
 
 
 def differences(recipe: Recipe, here: Environment, captured: Collection[str]) -> Differences:

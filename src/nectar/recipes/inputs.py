@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from nectar.catalog.service import Catalog
 from nectar.clock import Clock
@@ -22,7 +23,8 @@ from nectar.store.inputs.identity import Identity
 
 def input_file(identity: Identity) -> InputFile:
     """A file that was read, as a recipe has it."""
-    return InputFile(identity.url, identity.size, identity.content, identity.origin)
+    content = identity.names[0] if identity.exposed else identity.content
+    return InputFile(identity.url, identity.size, content, identity.origin)
 
 
 def files_of(recipe: Recipe) -> list[InputFile]:
@@ -67,6 +69,8 @@ def is_same(now: Identity, file: InputFile, by_content: Inputs) -> bool:
 
 
 def _shares_a_name(now: Identity, file: InputFile) -> bool:
+    if now.exposed and file.content is not None:  # its own files had a name that nobody else could give them
+        return file.content in now.names
     return not set(now.names).isdisjoint(file.names)
 
 
@@ -93,4 +97,4 @@ class RecordedInputs(Inputs):
         file = self._files.get(identity.url)
         if file is None or not is_same(identity, file, self._reading):
             return identity
-        return replace(identity, content=file.content, origin=file.origin)
+        return replace(identity, content=file.content, origin=file.origin, exposed=False)  # as they are

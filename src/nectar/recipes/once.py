@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Generic, TypeVar
 
@@ -21,6 +20,9 @@ from nectar.catalog.flights import Reservations
 from nectar.catalog.service import Catalog
 from nectar.errors import RebuildError
 from nectar.model.entry import Entry, Reservation
+from nectar.trust.files import make_folder, read, replace
+from nectar.trust.home import access_of
+from nectar.trust.secrets import redacted
 
 _T = TypeVar("_T")
 _FOLDER: Final = "rebuilds"  # in the home of a catalog: what came of attempts that failed
@@ -40,8 +42,7 @@ class _Failure(msgspec.Struct, frozen=True):
 _decode: Final = msgspec.json.Decoder(_Failure).decode
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt(Generic[_T]):
+class Attempt(msgspec.Struct, Generic[_T], frozen=True):
     """What is to be done for a key at most once at a time.
 
     variant: attempts of another one may come to another end. run: the attempt itself. present: what is answered if
@@ -130,14 +131,15 @@ if hasattr(os, "register_at_fork"):
 
 
 def _tell(note: Path, failure: _Failure) -> None:
-    note.parent.mkdir(exist_ok=True)
-    aside = note.with_suffix(f".{threading.get_ident()}")
-    aside.write_bytes(msgspec.json.encode(failure))
-    aside.replace(note)
+    access = access_of(note.parent.parent)
+    if access is not None:
+        make_folder(note.parent, access)
+        clean = _Failure(failure.at, redacted(failure.what), tuple(map(redacted, failure.reasons)))
+        replace(note, msgspec.json.encode(clean), access)
 
 
 def _told(note: Path) -> _Failure | None:
     try:
-        return _decode(note.read_bytes())
+        return _decode(read(note))
     except (OSError, msgspec.DecodeError):
         return None

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 import warnings
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -26,8 +26,9 @@ from nectar.errors import NectarError, NectarWarning, RebuildError
 from nectar.model.entry import Entry
 from nectar.quantities import show_duration
 from nectar.recipes.once import Attempt, once
-from nectar.recipes.recipe import Recipe, recipes_of
+from nectar.recipes.recipe import Recipe, damage_of, recipes_of
 from nectar.settings import Settings
+from nectar.trust.secrets import redacted
 
 # Modules of dialects with run(settings, key, allow) -> Answer, which is called in a process of its own.
 _RUNNERS: Final = {"polars": "nectar.dialects.polars.rebuild", "spark": "nectar.dialects.spark.rebuild"}
@@ -58,8 +59,7 @@ class Answer(msgspec.Struct, frozen=True):
 _decode: Final = msgspec.json.Decoder(Answer).decode
 
 
-@dataclass(frozen=True, slots=True)
-class Rebuilt:
+class Rebuilt(msgspec.Struct, frozen=True):
     """A result that is there. made: it was made again, and not found; the rest as in Answer."""
 
     entry: Entry
@@ -77,7 +77,8 @@ def rebuild(catalog: Catalog, key: bytes, settings: Settings, *, allow_environme
     """
     done = rebuilt(catalog, key, settings, allow_environment_change=allow_environment_change)
     if done.difference and not done.expected:
-        warnings.warn(f"{_called(catalog, key)} was rebuilt, and {done.difference}", NectarWarning, stacklevel=2)
+        told = redacted(f"{_called(catalog, key)} was rebuilt, and {done.difference}")
+        warnings.warn(told, NectarWarning, stacklevel=2)
     return done.entry
 
 
@@ -89,7 +90,8 @@ def rebuilt(catalog: Catalog, key: bytes, settings: Settings, *, allow_environme
     found = recipes_of(catalog, key)
     what = _called(catalog, key)
     if not found:
-        raise RebuildError(what, ["nothing is known about how it was made: run the program that made it"])
+        unknown = "nothing is known about how it was made: run the program that made it"
+        raise RebuildError(what, damage_of(catalog, key) or [unknown])
     if catalog.read_only:
         raise RebuildError(what, ["the store may only be read here"])
     recipe = found[0].recipe
@@ -99,7 +101,7 @@ def rebuilt(catalog: Catalog, key: bytes, settings: Settings, *, allow_environme
             with holding(catalog, key):
                 answer = _in_fresh_process(recipe, key, settings, allow_environment_change)
                 if answer.reasons:
-                    raise RebuildError(what, answer.reasons)
+                    raise RebuildError(what, tuple(map(redacted, answer.reasons)))
                 made = catalog.index.lookup([key]).get(key)
             if made is not None:
                 return Rebuilt(made, True, answer.difference, answer.expected, answer.changes, answer.seconds)

@@ -1,9 +1,11 @@
 """A recipe: what made a result, written down so that a fresh process can make it again without the user's files.
 
 In: a Recipe and its large pieces (the plan, the text of each module). Out: rows of the catalog, found by the key of the
-result for ever, whether the result is still there or not. Each piece is stored once, whichever recipes share it.
+result, whether it is still there or not, as long as somebody can need them. Each piece is stored once, whoever
+shares it.
 
-Law: a recipe holds no credentials, and nothing in it is believed: whoever runs it computes the fingerprints anew.
+Law: a recipe holds no credentials, and nothing in it is believed: whoever runs it computes the fingerprints anew. One
+that would hold a credential, or that cannot be run for another reason, is written without its plan and its texts.
 """
 
 from __future__ import annotations
@@ -15,10 +17,17 @@ from typing import Final
 import blake3
 import msgspec
 
+from nectar.catalog.losses import whole_recipe
 from nectar.catalog.service import Catalog
-from nectar.model.entry import Version
+from nectar.errors import DamagedRecipeError
+from nectar.model.entry import RECIPE_LABEL, Version
+from nectar.trust.secrets import looks_secret, redacted
 
 FORMAT: Final = 1
+SECRET: Final = (
+    "what may be a credential, and recipes hold none: read it from the environment inside the function that needs it, "
+    "or hand it over as a storage option"
+)
 _MOST: Final = 5  # recipes of one key that are looked at, the latest first
 
 
@@ -147,8 +156,7 @@ class Code:
     refusals: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(msgspec.Struct, frozen=True):
     """A recipe with its large pieces, as it lies in a catalog under its identity."""
 
     recipe: Recipe
@@ -157,8 +165,7 @@ class Written:
     identity: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
+class Recorded(msgspec.Struct, frozen=True):
     """identity: of a recipe that is kept; None if there is none. rebuildable: it can be run, as far as is known."""
 
     identity: bytes | None = None
@@ -170,8 +177,26 @@ def digest_of_text(text: str) -> bytes:
     return blake3.blake3(_encoded(text)).digest()
 
 
+def without_secrets(written: Written) -> Written:
+    """The same recipe; or, if anything in it may be a credential, one that cannot be run, and says why."""
+    recipe = msgspec.structs.replace(written.recipe, about=redacted(written.recipe.about))
+    from nectar.trust.literals import code_holds_secret  # takes long to load
+
+    if not recipe.refusals and not looks_secret(written.plan):
+        named = next((name for name, text in written.texts.items() if code_holds_secret(text)), "")
+        if not named:
+            return msgspec.structs.replace(written, recipe=recipe)
+        told = f"the module {named} holds {SECRET}"
+    else:
+        told = f"its plan holds {SECRET}"
+    refusals = recipe.refusals or (told,)
+    refused = msgspec.structs.replace(recipe, refusals=tuple(map(redacted, refusals)), modules=())
+    return Written(refused, b"", {}, written.identity)
+
+
 def put(catalog: Catalog, written: Written) -> bytes:
-    """The recipe is kept for ever, under the identity that is returned; `found_by` lets its key lead to it."""
+    """The recipe is kept, under the identity that is returned; `found_by` lets its key lead to it."""
+    written = without_secrets(written)
     texts = [_encoded(written.texts[module.name]) for module in written.recipe.modules]
     return catalog.put_recipe([msgspec.msgpack.encode(written.recipe), written.plan, *texts])
 
@@ -184,18 +209,40 @@ def found_by(catalog: Catalog, key: bytes, identity: bytes) -> None:
 def record(catalog: Catalog, written: Written) -> Recorded:
     """The recipe is kept, unless one is that does the same, and its key leads to it.
 
-    Before the result itself: one that is kept and deleted without its recipe being found would be lost.
+    Before the result itself: one that is kept and deleted without its recipe being found would be lost. One for
+    which there is no room is not kept.
     """
-    identity = same_as(catalog, written) or put(catalog, written)
+    written = without_secrets(written)
+    identity = same_as(catalog, written)
+    if identity is None or not catalog.index.renew_recipe(identity, catalog.clock.now()):
+        if not catalog.collector.has_room_for_record(_size(written)):
+            return Recorded()
+        identity = put(catalog, written)
     found_by(catalog, written.recipe.key, identity)
     return Recorded(identity, not written.recipe.refusals)
 
 
+def _size(written: Written) -> int:
+    return len(written.plan) + sum(map(len, written.texts.values()))
+
+
 def recipes_of(catalog: Catalog, key: bytes) -> list[Written]:
-    """The recipes of a key, the latest first: the same result may have been made in several ways."""
+    """The whole recipes of a key, the latest first: the same result may have been made in several ways."""
     identities = [version.trace for version in catalog.index.versions(_label(key))[:_MOST]]
-    found = [_read(catalog.index.get_recipe(identity), identity) for identity in identities]
+    found = [_read(whole_recipe(catalog.index, identity), identity) for identity in identities]
     return [each for each in found if each is not None and each.recipe.key == key]
+
+
+def damage_of(catalog: Catalog, key: bytes) -> list[str]:
+    """Why recipes of a key cannot be read, as far as they are damaged."""
+    told = []
+    for version in catalog.index.versions(_label(key))[:_MOST]:
+        try:
+            if catalog.index.get_recipe(version.trace) is None:
+                told.append("its recipe is missing from the catalog: run the program that made it")
+        except DamagedRecipeError as failure:
+            told.append(str(failure))
+    return told
 
 
 def same_as(catalog: Catalog, written: Written) -> bytes | None:
@@ -221,7 +268,7 @@ def can_be_run(catalog: Catalog, key: bytes) -> bool:
 
 def _label(key: bytes) -> str:
     """Recipes stand among the versions of labels, under one that nobody else uses."""
-    return f"recipe {key.hex()}"
+    return f"{RECIPE_LABEL}{key.hex()}"
 
 
 def _read(parts: Sequence[bytes] | None, identity: bytes) -> Written | None:

@@ -13,6 +13,7 @@ from typing import Final, Literal
 from nectar.model.entry import Entry
 from nectar.program.tree import Program
 from nectar.quantities import show_duration, show_size
+from nectar.trust.secrets import redacted
 
 Becomes = Literal["reused", "put together", "kept", "computed", "not cached"]
 _DEEPEST: Final = 40  # steps; what lies deeper stands no further to the right
@@ -36,7 +37,7 @@ class PlannedPart:
 
     def __str__(self) -> str:
         head = f"{'  ' * min(self.depth, _DEEPEST)}{self.text}" + (f" [{self.detail}]" if self.detail else "")
-        return f"{head}: {self.becomes}" + (f" ({self.note})" if self.note else "")
+        return redacted(f"{head}: {self.becomes}" + (f" ({self.note})" if self.note else ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class QueryExplanation:
             )
             head = f"{known}; the rest is computed: {self.reason}" if self.reason else known
         last = [f"when files are added, {self.growth}"] if self.growth else []
-        return "\n".join([head, *map(str, self.parts), *last])
+        return redacted("\n".join([head, *map(str, self.parts), *last]))
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"

@@ -59,9 +59,9 @@ class LineageReport:
         """The text, with so many of each kind at most; 0 for all. texts: of functions, as they were."""
         yield f"{self.subject}: {self._summary()}"
         versions = sorted({made.environment for made in self.results if made.environment})
-        yield from _section("names", self.names, _name_line, limit)
-        yield from _section("results", self.results, _made_line, limit)
-        yield from _section("files", self.files, _file_line, limit)
+        yield from _section("names", self.names, lambda each: _one_line(_name_line(each)), limit)
+        yield from _section("results", self.results, lambda each: _one_line(_made_line(each)), limit)
+        yield from _section("files", self.files, lambda each: _one_line(_file_line(each)), limit)
         yield from _section("functions", self.functions, lambda each: _function_lines(each, texts), limit)
         yield from _section("people", self.people, str, limit)
         yield from _section("versions", versions, str, limit)
@@ -133,6 +133,11 @@ def _section(head: str, things: Sequence[_T], put: Callable[[_T], str], limit: i
     yield from (f"  {put(thing)}" for thing in shown)
     if len(things) > len(shown):
         yield f"  and {len(things) - len(shown):,} more"
+
+
+def _one_line(text: str) -> str:
+    """The text in one line: the name of a file may hold a line feed, and what follows would look like another file."""
+    return text.replace("\n", "\\n")
 
 
 def _made_line(made: Made) -> str:

@@ -6,11 +6,12 @@ miss is found when somebody asks for it: looking for it may take longer than the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from nectar.quantities import show_duration, show_size
+from nectar.trust.secrets import redacted
 
 Outcome = Literal["reused", "computed", "uncacheable", "failed"]
 _DETAILED = 20  # parts that are listed one by one
@@ -38,7 +39,7 @@ class Part:
     def reason(self) -> str:
         """Why it was computed, or cannot be cached; empty for what was reused."""
         if self._reason is None:
-            self._reason = "" if self.explain is None else self.explain()
+            self._reason = "" if self.explain is None else redacted(self.explain())
             self.explain = None  # it may hold the arguments of a call
         return self._reason
 
@@ -52,7 +53,7 @@ class Part:
             return f"{self.name}: reused in {show_duration(self.seconds)}, saved {show_duration(self.saved)}"
         notes = [note for note in (self.reason, self.keeping) if note]
         head = f"{self.name}: {self.outcome} in {show_duration(self.seconds)}"
-        return f"{head} ({'; '.join(notes)})" if notes else head
+        return redacted(f"{head} ({'; '.join(notes)})" if notes else head)
 
 
 def summary(parts: int, reused: int, saved: float, kept: int, kept_bytes: int) -> str:
@@ -65,6 +66,11 @@ def summary(parts: int, reused: int, saved: float, kept: int, kept_bytes: int) -
     return f"{count}, nothing kept"
 
 
+def show_own_time(spent: Mapping[str, float]) -> str:
+    """What Nectar took for each purpose, such as "12 ms starting, 4 ms looking up"."""
+    return ", ".join(f"{show_duration(seconds)} {purpose}" for purpose, seconds in spent.items() if seconds)
+
+
 class RunReport:
     """What one run did. Its text is one line; `details()` has a line for each part."""
 
@@ -72,6 +78,14 @@ class RunReport:
         self.parts: list[Part] = []
         self.alone = 0  # queries that were left alone, the last of them because it is quick
         self._quick = True
+        self.own_time: Mapping[str, float] = {}  # seconds that Nectar has taken in this process, by what it did
+
+    @classmethod
+    def of_one_left_alone(cls, quick: bool) -> RunReport:
+        """The report of a query that was left alone."""
+        report = cls()
+        report.leave_alone(quick)
+        return report
 
     def leave_alone(self, quick: bool, queries: int = 1) -> None:
         """Takes up queries that Nectar did not look at. quick: because a look takes longer."""
@@ -109,8 +123,9 @@ class RunReport:
         return "\n".join(f"{part.name}: {part.reason}" for part in self.computed if part.reason)
 
     def details(self) -> str:
-        """A line for each part, the summary last."""
-        return "\n".join([*self._lines(), str(self)])
+        """A line for each part, then what Nectar itself took, the summary last."""
+        own = [f"Nectar's own time in this process: {show_own_time(self.own_time)}"] if self.own_time else []
+        return "\n".join([*self._lines(), *own, str(self)])
 
     def _lines(self) -> Iterator[str]:
         yield from map(str, self.parts[:_DETAILED])

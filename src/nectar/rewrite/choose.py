@@ -7,8 +7,9 @@ the root wins: reading a result costs less than reading a smaller one and comput
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from nectar.model.entry import Entry
 from nectar.program.tree import Program
@@ -17,8 +18,7 @@ from nectar.rewrite.consistency import reusable
 LOOKED_UP: Final = 2  # so often in vain before a part is thought worth keeping
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """What is taken from the store, and what is computed.
 
     hits: what each of these nodes is answered with. computed: the others that are needed. keep: of those, parts to be

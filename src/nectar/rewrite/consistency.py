@@ -10,7 +10,8 @@ something that all its uses lead through.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from nectar.program.tree import Node, Program
 

@@ -8,25 +8,25 @@ what is left of it is shown by `locations` and can be deleted.
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 import msgspec
 
 from nectar.errors import InternalError, StoreFailure
 from nectar.model.entry import Kind
+from nectar.store.chunks import digests_of
 from nectar.store.files import Files
 from nectar.store.formats import arrow, objects, parquet
+from nectar.store.inline import packed
 from nectar.store.layout import MANIFEST, WRITTEN, data_folder, is_part, staging_folder
-from nectar.store.manifest import FORMAT, Column, Manifest, Part, Writer, digest, encode
+from nectar.store.manifest import CHUNK, FORMAT, Column, Manifest, Part, Writer, digest, encode
 from nectar.store.remove import clear, empty, remove
 from nectar.store.sinks import HashingSink, MemorySink
 from nectar.store.sources import Source
 
 
-@dataclass(frozen=True, slots=True)
-class Published:
+class Published(msgspec.Struct, frozen=True):
     """A result that is there. manifest: digest of its manifest. inline: its bytes, if it lies in no folder."""
 
     location: str
@@ -38,8 +38,16 @@ class Published:
     inline: bytes | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Adopted:
+class Sealed(msgspec.Struct, frozen=True):
+    """What was published: the digest that leads to it, its bytes and files; the bytes themselves if it lies inline."""
+
+    digest: bytes
+    size: int
+    files: int
+    inline: bytes | None = None
+
+
+class Adopted(msgspec.Struct, frozen=True):
     """A part that an engine wrote, opened."""
 
     name: str
@@ -63,8 +71,8 @@ class Place(Protocol):
     def adopt(self, suffix: str) -> list[Adopted]:
         """What the engine has written, files of this suffix, are parts now."""
 
-    def publish(self, manifest: bytes) -> bytes | None:
-        """The result is there; its bytes if it lies inline."""
+    def publish(self, manifest: Manifest) -> Sealed:
+        """The result is there."""
 
     def discard(self) -> None:
         """Nothing of it is left."""
@@ -110,9 +118,9 @@ class Aside:
             raise StoreFailure(f"{self._files.show(path)} was deleted while it was adopted: try again")
         return Adopted(name, source)
 
-    def publish(self, manifest: bytes) -> bytes | None:
+    def publish(self, manifest: Manifest) -> Sealed:
         """The folder is in data/, whole and durable."""
-        self._files.put(f"{self._folder}/{MANIFEST}", manifest, "manifest")
+        sealed = _put_manifest(self._files, self._folder, manifest)
         self._files.sync_folder(self._folder)
         target = data_folder(self.location)
         parent = target.rpartition("/")[0]
@@ -121,7 +129,7 @@ class Aside:
             raise StoreFailure(f"what was written for {self.location} was deleted before it was published: try again")
         self._renamed = True
         self._files.sync_folder(parent)
-        return None
+        return sealed
 
     def discard(self) -> None:
         """Staging folder and, if publishing failed after the rename, published folder are gone; never another's."""
@@ -157,10 +165,9 @@ class InPlace:
         """Nothing."""
         return []
 
-    def publish(self, manifest: bytes) -> bytes | None:
+    def publish(self, manifest: Manifest) -> Sealed:
         """The manifest is there, and with it the result."""
-        self._files.put(f"{self._folder}/{MANIFEST}", manifest, "manifest")
-        return None
+        return _put_manifest(self._files, self._folder, manifest)
 
     def discard(self) -> None:
         """Manifest and parts are gone; never another's."""
@@ -180,7 +187,7 @@ class Inline:
         """Nothing is needed."""
 
     def create(self, name: str) -> HashingSink:
-        """A new part."""
+        """A new part, without a digest of its own: there is one of the whole piece."""
         return self._parts.setdefault(name, MemorySink())
 
     def for_engine(self) -> str | None:
@@ -191,24 +198,20 @@ class Inline:
         """Nothing."""
         return []
 
-    def publish(self, manifest: bytes) -> bytes | None:
-        """Manifest and parts in one piece; `unpacked` takes them apart."""
-        return msgspec.msgpack.encode((manifest, {name: sink.content for name, sink in self._parts.items()}))
+    def publish(self, manifest: Manifest) -> Sealed:
+        """Everything is in one piece."""
+        piece = packed(manifest, [sink.content for sink in self._parts.values()])
+        return Sealed(digest(piece), len(piece), 0, piece)
 
     def discard(self) -> None:
         """Nothing is left."""
         self._parts.clear()
 
 
-_decode: Final = msgspec.msgpack.Decoder(tuple[bytes, dict[str, bytes]]).decode
-
-
-def unpacked(inline: bytes) -> tuple[bytes, dict[str, bytes]] | None:
-    """Manifest and parts of an inline result, or None if these bytes are none."""
-    try:
-        return _decode(inline)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return None
+def _put_manifest(files: Files, folder: str, manifest: Manifest) -> Sealed:
+    data = encode(manifest)
+    files.put(f"{folder}/{MANIFEST}", data, "manifest")
+    return Sealed(digest(data), manifest.part_bytes + len(data), len(manifest.parts) + 1)
 
 
 def _refuse_taken(files: Files, location: str, folders: tuple[str, ...]) -> None:
@@ -273,11 +276,12 @@ class Staging:
         try:
             rows, columns = parquet.described([each.source.view() for each in adopted])
             for each in adopted:
-                self._parts.append(Part(each.name, each.source.size, each.source.digest().hex()))
+                digest_of_all, chunks = digests_of(each.source)
+                self._parts.append(Part(each.name, each.source.size, digest_of_all.hex(), chunks))
         finally:
             for each in adopted:
                 each.source.close()
-        self._described = Manifest("parquet", "engine", rows, (), columns, format=FORMAT)
+        self._described = Manifest("parquet", "engine", rows, (), columns)
 
     def write_object(self, value: object) -> None:
         """The value, or what it was taken apart to, is written as pickle, its buffers beside it."""
@@ -295,24 +299,18 @@ class Staging:
             raise InternalError(f"{name!r} is no name for a part, or taken: use letters, digits, dots and dashes")
         self._write(f"raw-{name}", [data])
 
-    def publish(self) -> Published:
-        """The result is there, whole and durable."""
+    def publish(self, subject: str = "") -> Published:
+        """The result is there, whole and durable. subject: what it is the result of (`manifest.subject_of`)."""
         if self._published or not self._parts:
             raise InternalError(f"nothing to publish at {self._place.location or 'an inline result'}")
         described = self._described or Manifest("object", "raw", 0, ())
-        manifest = msgspec.structs.replace(described, parts=tuple(self._parts))
-        data = encode(manifest)
-        inline = self._place.publish(data)
+        manifest = msgspec.structs.replace(
+            described, parts=tuple(self._parts), chunk=CHUNK, subject=subject, format=FORMAT
+        )
+        sealed = self._place.publish(manifest)
         self._published = True
-        inside = inline is not None
         return Published(
-            location=self._place.location,
-            kind=manifest.kind,
-            manifest=digest(data),
-            size=len(inline) if inline is not None else manifest.part_bytes + len(data),
-            files=0 if inside else len(manifest.parts) + 1,
-            rows=manifest.rows,
-            inline=inline,
+            self._place.location, manifest.kind, sealed.digest, sealed.size, sealed.files, manifest.rows, sealed.inline
         )
 
     def _only_once(self) -> None:
@@ -341,7 +339,7 @@ class Staging:
 
     def _end(self, sink: HashingSink) -> None:
         written = sink.finish()
-        self._parts.append(Part(self._name, written.size, written.digest.hex()))
+        self._parts.append(Part(self._name, written.size, written.digest.hex(), written.chunks))
         self._open = None
 
     def _write(self, name: str, pieces: list[Any]) -> None:

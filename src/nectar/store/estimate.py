@@ -11,15 +11,21 @@ from nectar.store.formats.objects import Pickled
 
 _SAMPLE: Final = 100  # items of a container that are looked at; the others are taken to be like them
 _DEEPEST: Final = 4
+_NUMBERS: Final = frozenset({int, float, bool, complex, type(None)})
+_BUILT_IN: Final = frozenset({str, bytes, bytearray, list, tuple, dict, set, frozenset})  # known without being asked
 
 
 def estimate(value: Any, depth: int = 0) -> int:
     """Bytes the value will take in the store, roughly, without copying or pickling it."""
-    if isinstance(value, Pickled):
-        return value.size
-    size = _table_size(value)
-    if size is not None:
-        return size
+    kind = type(value)
+    if kind is Pickled:
+        return value.size  # type: ignore[no-any-return]
+    if kind in _NUMBERS:
+        return sys.getsizeof(value)
+    if kind not in _BUILT_IN:
+        size = _table_size(value)
+        if size is not None:
+            return size
     if isinstance(value, (bytes, bytearray, str)):
         return len(value)
     if depth < _DEEPEST and isinstance(value, (list, tuple, set, frozenset, Mapping)):

@@ -9,8 +9,9 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
+
+from msgspec import Struct
 
 from nectar.errors import StoreFailure
 
@@ -51,8 +52,7 @@ def telling(doing: str, what: str) -> Iterator[None]:
         raise failure(error, doing, what) from error
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Struct, frozen=True):
     """Something in a folder. plain: neither a link nor a device. modified: seconds since 1970."""
 
     name: str
@@ -91,8 +91,11 @@ class Files(Protocol):
     def read(self, path: str, what: str) -> bytes | None:
         """The whole content, or None if there is no such file."""
 
-    def source(self, path: str) -> Source | None:
-        """The file opened for reading, or None; once open it stays readable even if it is deleted."""
+    def source(self, path: str, *, copied: bool = False) -> Source | None:
+        """The file opened for reading, or None; once open it stays readable even if it is deleted.
+
+        copied: it is held in memory, where nobody else can change it.
+        """
 
     def list(self, path: str) -> list[Item]:
         """What is in a folder; nothing if there is no such folder."""

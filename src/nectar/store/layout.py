@@ -20,13 +20,12 @@ DATA: Final = "data"
 STAGING: Final = "staging"
 TRASH: Final = "trash"
 MANIFEST: Final = "manifest.json"
+COLUMNS: Final = "columns"  # the part of a result in Parquet files that says what its columns are called, as JSON
 WRITTEN: Final = "written"  # in staging/: a folder that an engine fills by itself
 
-_NAME: Final = re.compile(r"[0-9a-f]{2,128}-[0-9a-f]{16}")
-_FAN: Final = re.compile(r"[0-9a-f]{2}")
-_PART: Final = re.compile(
-    r"table-[0-9]{5}\.(?:arrow|parquet)|object\.pickle|object\.buffers|raw-[A-Za-z0-9_][A-Za-z0-9._-]{0,99}"
-)
+_NAME: Final = r"[0-9a-f]{2,128}-[0-9a-f]{16}"
+_FAN: Final = r"[0-9a-f]{2}"
+_PART: Final = r"table-[0-9]{5}\.(?:arrow|parquet)|object\.pickle|object\.buffers|raw-[A-Za-z0-9_][A-Za-z0-9._-]{0,99}"
 
 
 def new_location(key: bytes) -> str:
@@ -39,12 +38,12 @@ def new_location(key: bytes) -> str:
 
 def is_name(name: str) -> bool:
     """Whether a folder of this name may be one of ours."""
-    return _NAME.fullmatch(name) is not None
+    return re.fullmatch(_NAME, name) is not None
 
 
 def is_fan(name: str) -> bool:
     """Whether a folder of this name may be one of the 256 below data/."""
-    return _FAN.fullmatch(name) is not None
+    return re.fullmatch(_FAN, name) is not None
 
 
 def is_location(text: str) -> bool:
@@ -65,7 +64,7 @@ def key_of(location: str) -> bytes:
 
 def is_part(name: str) -> bool:
     """Whether a file of this name in a result's folder is a part of ours; no such name leads out of the folder."""
-    return _PART.fullmatch(name) is not None
+    return re.fullmatch(_PART, name) is not None
 
 
 def is_ours(name: str) -> bool:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import os
-import shutil
 from contextlib import suppress
+from typing import TYPE_CHECKING, Final
 
+from nectar.errors import StoreFailure
 from nectar.faults import Reach
 from nectar.store.files import Item, telling
-from nectar.store.sinks import LocalSink
-from nectar.store.sources import LocalSource
+from nectar.trust import people
+from nectar.trust.files import PRIVATE, Access, grant, make_folder, opened, read
+from nectar.trust.places import others_may_write
+
+if TYPE_CHECKING:
+    from nectar.store.sinks import LocalSink
+    from nectar.store.sources import LocalSource, MemorySource
+
+_NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0)
 
 
 class LocalFiles:
@@ -17,16 +26,29 @@ class LocalFiles:
 
     renames = True
 
-    def __init__(self, root: str, reach: Reach) -> None:
-        self._root, self._reach = os.path.abspath(root), reach
+    def __init__(self, root: str, reach: Reach, access: Access = PRIVATE) -> None:
+        self._root, self._reach, self._access = os.path.abspath(root), reach, access
 
     def show(self, path: str) -> str:
         """The absolute path."""
         return os.path.join(self._root, *path.split("/"))
 
+    def _own(self, path: str) -> str:
+        """The absolute path, once it is known that no link on the way leads elsewhere: somebody else has put it there.
+
+        data/ itself may be a link to where there is more space; whoever opens the store looks at where that leads.
+        """
+        full = self.show(path)
+        folder = os.path.dirname(full)
+        while len(folder) > len(self._root) + 1 and os.path.dirname(folder) != self._root:
+            if os.path.islink(folder):
+                raise StoreFailure(errno.ELOOP, f"{full} is not touched: {folder} is a link; remove it")
+            folder = os.path.dirname(folder)
+        return full
+
     def make_folder(self, path: str) -> None:
         """The folder and those above it exist; new names are durable."""
-        full = self.show(path)
+        full = self._own(path)
         missing = []
         while not os.path.isdir(full):
             missing.append(full)
@@ -34,13 +56,14 @@ class LocalFiles:
         for folder in reversed(missing):
             with telling("make the folder", folder):
                 self._reach("make folder")
-                with suppress(FileExistsError):  # another process was faster
-                    os.mkdir(folder)
+                make_folder(folder, self._access)  # unless another process was faster
                 self._sync(os.path.dirname(folder))
 
     def create(self, path: str, what: str) -> LocalSink:
         """A new file to write to."""
-        return LocalSink(self.show(path), what, self._reach)
+        from nectar.store.sinks import LocalSink
+
+        return LocalSink(self._own(path), what, self._reach, self._access)
 
     def put(self, path: str, content: bytes, what: str) -> None:
         """The file is there and durable."""
@@ -59,11 +82,12 @@ class LocalFiles:
 
     def sync_file(self, path: str) -> None:
         """The bytes of this file, which somebody else wrote, are durable."""
-        full = self.show(path)
+        full = self._own(path)
         with telling("make durable", full):
             self._reach("fsync part")
-            fd = os.open(full, os.O_RDWR | getattr(os, "O_BINARY", 0))
+            fd = os.open(full, os.O_RDWR | _NO_LINK | getattr(os, "O_BINARY", 0))
             try:
+                grant(fd, self._access.of_files, self._access)
                 os.fsync(fd)
             finally:
                 os.close(fd)
@@ -73,7 +97,7 @@ class LocalFiles:
         with telling(f"{step}:", self.show(new)):
             self._reach(step)
             try:
-                os.rename(self.show(old), self.show(new))
+                os.rename(self._own(old), self._own(new))
             except FileNotFoundError:
                 if os.path.isdir(os.path.dirname(self.show(new))):
                     return False
@@ -82,25 +106,40 @@ class LocalFiles:
 
     def read(self, path: str, what: str) -> bytes | None:
         """The whole content, or None if there is no such file."""
-        full = self.show(path)
+        full = self._own(path)
         with telling("read", full):
             self._reach(f"read {what}")
             try:
-                with open(full, "rb") as file:
-                    return file.read()
+                return read(full)
             except (FileNotFoundError, NotADirectoryError):
                 return None
 
-    def source(self, path: str) -> LocalSource | None:
-        """The file opened for reading, or None."""
-        full = self.show(path)
+    def source(self, path: str, *, copied: bool = False) -> LocalSource | MemorySource | None:
+        """The file opened for reading, or None. copied, or if others could change it: what it holds now, in memory."""
+        from nectar.store.sources import LocalSource, MemorySource
+
+        full = self._own(path)
         with telling("open", full):
             self._reach("open part")
             try:
-                fd = os.open(full, os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0))
+                fd = opened(full)
             except (FileNotFoundError, NotADirectoryError):
                 return None
+            if copied or self._others_may_change(fd, full):
+                with open(fd, "rb") as file:
+                    return MemorySource(file.read())
             return LocalSource(fd, full, self._reach)
+
+    def _others_may_change(self, fd: int, path: str) -> bool:
+        """Whether others than those who share the store may write to an open file, or have it under another name.
+
+        They could change it after it was verified, through a map of it even without a trace in its time stamps.
+        """
+        if not people.KNOWN:
+            return False
+        status, group = os.fstat(fd), self._access.group
+        owned = group is not None or status.st_uid in (people.me(), people.ROOT)
+        return not owned or status.st_nlink > 1 or bool(others_may_write(path, status, group))
 
     def list(self, path: str) -> list[Item]:
         """What is in a folder, by name; nothing if there is no such folder, or only a link to one.
@@ -108,7 +147,7 @@ class LocalFiles:
         data/ itself may be a link to where there is more space. A link further down was put there by someone else, and
         what it leads to is not ours to delete.
         """
-        full = self.show(path)
+        full = self._own(path)
         if "/" in path and os.path.islink(full):
             return []
         items = []
@@ -122,7 +161,7 @@ class LocalFiles:
 
     def remove(self, path: str, what: str) -> bool:
         """The file is gone; whether it was this call that removed it."""
-        full = self.show(path)
+        full = self._own(path)
         with telling("remove", full):
             self._reach(f"remove {what}")
             try:
@@ -133,7 +172,7 @@ class LocalFiles:
 
     def remove_folder(self, path: str) -> None:
         """The folder is gone, unless there is something in it."""
-        full = self.show(path)
+        full = self._own(path)
         with telling("remove the folder", full):
             self._reach("remove folder")
             with suppress(OSError):  # not empty, or gone already; what is left is shown by `locations`
@@ -146,6 +185,8 @@ class LocalFiles:
             folder = os.path.dirname(folder)
         with telling("ask for the free space of", folder):
             self._reach("ask for free space")
+            import shutil  # asked for by those who write
+
             return shutil.disk_usage(folder).free
 
     def _sync(self, full: str) -> None:

@@ -64,7 +64,7 @@ class RemoteFiles:
             except (FileNotFoundError, IsADirectoryError):
                 return None
 
-    def source(self, path: str) -> MemorySource | None:
+    def source(self, path: str, *, copied: bool = False) -> MemorySource | None:
         """The file, fetched, or None: held in memory, it cannot vanish while it is used."""
         content = self.read(path, "part")
         return None if content is None else MemorySource(content)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from nectar.errors import StoreFailure
 from nectar.store.files import Files, Item
@@ -28,8 +29,7 @@ from nectar.store.layout import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """Something in the store's folders.
 
     location: of one of our folders; of a foreign thing, its path relative to the root. staged: it is no published

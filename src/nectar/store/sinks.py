@@ -8,23 +8,24 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from blake3 import blake3
+from msgspec import Struct
 
 from nectar.faults import Reach
+from nectar.store.chunks import ChunkHash
 from nectar.store.files import telling
+from nectar.trust.files import PRIVATE, Access, create
 
 _BUFFERED: Final = 1 << 20  # Arrow writes many pieces of a few bytes; each system call costs more than it moves
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """A finished file: its length and BLAKE3 digest."""
+class Written(Struct, frozen=True):
+    """A finished file: its length and BLAKE3 digest, and the digests of its chunks if there are several."""
 
     size: int
     digest: bytes
+    chunks: bytes = b""
 
 
 class Sink(Protocol):
@@ -47,7 +48,7 @@ class HashingSink(ABC):
 
     def __init__(self) -> None:
         self._pending = bytearray()
-        self._hash = blake3()
+        self._hash = ChunkHash()
         self._size = 0
         self.error: BaseException | None = None  # libraries in between may replace the exception by one that says less
 
@@ -72,7 +73,7 @@ class HashingSink(ABC):
         """Everything is written and durable, and the file closed."""
         self._drain()
         self._end()
-        return Written(self._size, self._hash.digest())
+        return Written(self._size, *self._hash.digests())
 
     def abandon(self) -> None:  # noqa: B027 - there may be no file
         """The file is closed; what it contains is of no value."""
@@ -120,13 +121,13 @@ class HashingSink(ABC):
 class LocalSink(HashingSink):
     """A file on this machine."""
 
-    def __init__(self, path: str, what: str, reach: Reach) -> None:
+    def __init__(self, path: str, what: str, reach: Reach, access: Access = PRIVATE) -> None:
         super().__init__()
         self._path, self._what, self._reach = path, what, reach
         self._fd = -1
         with telling(f"create a {what} at", path):
             reach(f"create {what}")
-            self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+            self._fd = create(path, access)
 
     def abandon(self) -> None:
         """The file is closed."""
@@ -175,7 +176,7 @@ class RemoteSink(HashingSink):
 
 
 class MemorySink(HashingSink):
-    """A file in memory, for results that lie inline in the index."""
+    """A file in memory, for results that lie inline in the index. Not hashed: whoever takes its content does that."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -186,8 +187,19 @@ class MemorySink(HashingSink):
         """Everything that was written."""
         return b"".join(self._pieces)
 
+    def write(self, data: Any) -> int:
+        """The bytes are taken."""
+        piece = bytes(data)
+        self._pieces.append(piece)
+        self._size += len(piece)
+        return len(piece)
+
+    def finish(self) -> Written:
+        """Everything is there."""
+        return Written(self._size, b"")
+
     def _put(self, view: memoryview) -> None:
-        self._pieces.append(bytes(view))
+        pass
 
     def _end(self) -> None:
         pass

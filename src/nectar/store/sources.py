@@ -10,8 +10,6 @@ from contextlib import suppress
 from threading import Lock
 from typing import IO, Any, Final, Protocol
 
-from blake3 import blake3
-
 from nectar.faults import Reach
 from nectar.store.files import telling
 
@@ -22,6 +20,10 @@ class Source(Protocol):
     """A part opened for reading."""
 
     size: int
+
+    @property
+    def stamp(self) -> tuple[int, ...] | None:
+        """What the file system says of the file, and what moves when it is changed; None if it says nothing."""
 
     def view(self) -> Any:
         """The content as a read-only buffer, without a copy where that is possible."""
@@ -35,8 +37,8 @@ class Source(Protocol):
     def ends(self, count: int) -> tuple[bytes, bytes]:
         """The first and the last bytes."""
 
-    def digest(self) -> bytes:
-        """BLAKE3 of the content, read now."""
+    def read(self, offset: int, count: int) -> bytes:
+        """So many bytes from there on, read now; fewer at the end, or if the system gives no more at once."""
 
     def close(self) -> None:
         """Nothing is held open any longer, except what somebody still uses."""
@@ -49,7 +51,9 @@ class LocalSource:
         self._fd, self._path, self._reach = fd, path, reach
         self._view: Any = None
         self._moving = Lock()  # the descriptor has one position, and not every system reads without it
-        self.size = os.fstat(fd).st_size
+        status = os.fstat(fd)
+        self.size = status.st_size
+        self.stamp = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
     def view(self) -> Any:
         """The content, memory-mapped, read-only."""
@@ -82,13 +86,11 @@ class LocalSource:
             self._reach("read ends of part")
             return self._at(0, count), self._at(max(0, self.size - count), count)
 
-    def digest(self) -> bytes:
-        """BLAKE3 of the content. Read, not mapped: a device that fails is an error then and not a signal."""
-        hashed = blake3()
+    def read(self, offset: int, count: int) -> bytes:
+        """So many bytes from there on."""
         with telling("read", self._path):
-            for piece in self._pieces():
-                hashed.update(piece)
-        return hashed.digest()
+            self._reach("read part")
+            return self._at(offset, count)
 
     def close(self) -> None:
         """Descriptor and mapping are given back; tables and arrays that use the mapping keep it alive."""
@@ -117,6 +119,8 @@ class LocalSource:
             offset += len(piece)
 
     def _at(self, offset: int, count: int) -> bytes:
+        if hasattr(os, "pread"):
+            return os.pread(self._fd, count, offset)
         with self._moving:
             os.lseek(self._fd, offset, os.SEEK_SET)
             return os.read(self._fd, count)
@@ -124,6 +128,8 @@ class LocalSource:
 
 class MemorySource:
     """A part that is in memory: fetched from elsewhere, or inline in the index."""
+
+    stamp: None = None  # nobody else can change it
 
     def __init__(self, content: bytes) -> None:
         self._content = content
@@ -145,9 +151,9 @@ class MemorySource:
         """The first and the last bytes."""
         return self._content[:count], self._content[-count:]
 
-    def digest(self) -> bytes:
-        """BLAKE3 of the content."""
-        return blake3(self._content).digest()
+    def read(self, offset: int, count: int) -> bytes:
+        """So many bytes from there on."""
+        return self._content[offset : offset + count]
 
     def close(self) -> None:
         """Nothing: memory is given back when nobody uses it."""

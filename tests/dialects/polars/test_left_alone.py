@@ -261,3 +261,15 @@ def test_a_block_tells_what_was_left_alone_beside_its_parts(steered, engine, log
         for least in range(5):
             collected(day(log, least))
     assert str(report).endswith("; 4 more left alone")
+
+
+def test_what_nectar_writes_is_no_query_of_the_program(steered, engine, log):
+    """A small result is written by Polars, through the same engine as the files of the program."""
+    engine.seconds = 2.0
+    collected(day(log, 60))
+    assert steered.settle(30)
+    (part,) = nectar.last_run().parts
+    assert part.keeping == "kept"
+    assert (steered.totals.parts, steered.totals.kept) == (1, 1)
+    assert (steered.totals.alone, steered.totals.waived, steered.totals.unkept) == (0, 0, {})
+    assert len(steered.steering.sites._known) == 1

@@ -134,3 +134,10 @@ def test_nothing_is_on_record_without_an_account(enabled):
     assert enabled.catalog.index.made([b"k" * 32]) == {}
     enabled.catalog.keep(b"l" * 32, b"p" * 32, [1, 2], seconds=5.0, sources=Sources)
     assert enabled.catalog.index.made([b"l" * 32])[b"l" * 32].by == enabled.catalog.person
+
+
+def test_a_name_with_a_line_feed_looks_like_one_file(enabled, tmp_path):
+    odd = tmp_path / "a.csv\nother.csv (content 0123456789ab)"
+    odd.write_text("a\n1\n")
+    nectar.save(pl.scan_csv(odd), "a")
+    assert [line for line in str(nectar.open("a").lineage()).splitlines() if line.strip().startswith("other")] == []

@@ -106,7 +106,7 @@ def test_files_are_looked_at_once_before_the_query_runs(files, enabled, monkeypa
     deserialize = pl.LazyFrame.deserialize
     monkeypatch.setattr(pl.LazyFrame, "deserialize", lambda source: made.append(1) or deserialize(source))
     held = []
-    monkeypatch.setattr(enabled.keeper, "submit", lambda work, size=0: held.append(work))
+    monkeypatch.setattr(enabled.keeper, "submit", lambda work, *_: held.append(work))
     pl.scan_parquet(files / "one.parquet").join(pl.scan_csv(files / "wide.csv"), on="a").collect()
     assert len(made) == 1
     held[0]()
@@ -120,10 +120,12 @@ def test_a_file_rewritten_after_it_was_identified_is_not_kept_under_the_old_key(
     other = pl.DataFrame({"a": [10, 20, 30], "b": [1.5, 2.5, 3.5]})
     write = {"parquet": other.write_parquet, "csv": other.write_csv, "arrow": other.write_ipc}[kind]
     identify, before = Inputs.identify, path.read_bytes()
+    write(files / "other")
+    after = (files / "other").read_bytes()  # written here: Polars may fail over files that it writes within a query
 
     def identify_and_rewrite(self, urls):
         found = identify(self, urls)
-        write(files / "aside")
+        (files / "aside").write_bytes(after)
         os.utime(files / "aside", (1_000_000_000, 1_000_000_000))  # Polars may know files of one moment as one
         os.replace(files / "aside", path)
         return found
@@ -145,13 +147,12 @@ def test_a_file_rewritten_before_it_is_identified(files, enabled, monkeypatch, k
     path = files / f"one.{kind}"
     other = pl.DataFrame({"a": [10, 20, 30, 40, 50], "b": [1.5, 2.5, 3.5, 0.0, 0.0]})
     write = {"parquet": other.write_parquet, "csv": other.write_csv, "arrow": other.write_ipc}[kind]
-    identify, done = Inputs.identify, []
+    write(files / "aside")
+    identify, aside = Inputs.identify, [files / "aside"]
 
     def rewrite_and_identify(self, urls):
-        if not done:
-            done.append(1)
-            write(files / "aside")
-            os.replace(files / "aside", path)
+        if aside:
+            os.replace(aside.pop(), path)
         return identify(self, urls)
 
     monkeypatch.setattr(Inputs, "identify", rewrite_and_identify)

@@ -8,6 +8,7 @@ import logging
 import pickle
 import re
 import threading
+import time
 import typing
 import warnings
 from pathlib import Path
@@ -18,6 +19,7 @@ import pytest
 import nectar
 from nectar import session
 from nectar.clock import ManualClock
+from nectar.keys.outcome import outcome_of
 from nectar.session import Session
 
 pytestmark = pytest.mark.usefixtures("enabled")
@@ -705,3 +707,26 @@ def test_a_memoised_function_as_an_argument_or_captured(monkeypatch):
     one, two = nectar.memo(lambda x: x + 1), nectar.memo(lambda x: x + 2)
     assert [outer(one, 1), outer(two, 1), outer(one, 1)] == [2, 3, 2]
     assert nectar.fingerprint(one) != nectar.fingerprint(two)
+
+
+def test_the_first_walk_over_a_function_is_not_held_against_its_calls(home, monkeypatch):
+    """It takes long once in a process: with many modules, large tables, a busy machine."""
+    walked = []
+
+    def slowly(function):
+        until = time.process_time() + 0.2
+        while time.process_time() < until:
+            pass
+        walked.append(outcome_of(function))
+
+    monkeypatch.setattr("nectar.dialects.python.memo.outcome_of", slowly)
+    with nectar.reuse(home=home, reserve=0, overhead=0.02) as report:
+        for _ in range(5):
+            triple(7)
+    assert len(walked) == 1
+    assert [part.outcome for part in report.parts] == ["computed", *["reused"] * 4]
+
+
+@nectar.memo
+def triple(n):
+    return 3 * n

@@ -222,3 +222,25 @@ print(json.dumps(wrong))
 """,
     )
     assert program.told("script") == []
+
+
+FORKING = """
+def loaded():
+    return {name for name in sys.modules if name.startswith("nectar.")}
+
+if os.fork() == 0:
+    had = loaded()
+    result = outcomes(f, 1)[1]
+    print(json.dumps([result, sorted(loaded() - had)]), flush=True)
+    os._exit(0)
+os.wait()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_children_find_loaded_what_a_hit_needs(program):
+    """The parent has memoised functions and has called none: a hundred workers would each load what it takes."""
+    program.write(module=MODULE, script=SCRIPT + "print(json.dumps(outcomes(f, 1)[1]))\n")
+    assert program.told("script") == "f computed"
+    program.write(module=MODULE, script=SCRIPT + FORKING)
+    assert program.told("script") == ["f reused", []]

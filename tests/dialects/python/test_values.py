@@ -361,7 +361,7 @@ def test_a_result_of_a_class_made_by_the_call_is_not_kept(enabled):
 
 
 def test_a_result_not_worth_its_bytes_is_not_kept_and_says_why(enabled, monkeypatch):
-    monkeypatch.setattr("nectar.catalog.worth._READING", 1e6)  # bytes a second: a slow disk
+    monkeypatch.setattr("nectar.overhead.steering._READING", 1e6)  # bytes a second: a slow disk
 
     @nectar.memo
     def quick(n):
@@ -445,3 +445,51 @@ def test_classes_are_not_held_by_what_is_known_of_them():
     gc.collect()
     assert gone() is None
     assert all(reference() is not None for reference, _ in pickling._known.values())
+
+
+class Sentinel:
+    pass
+
+
+NOTHING = Sentinel()
+SETTINGS = {"a": 1}
+
+
+@nectar.memo
+def captured(n):
+    return NOTHING if n else SETTINGS
+
+
+@nectar.memo
+def chosen(items):
+    return [each for each in items if each.items]
+
+
+@pytest.mark.parametrize("inline", [4096, 0])
+def test_objects_that_were_there_before_come_back_as_themselves(home, inline):
+    """A function that gives what it was given, or captured, gives no copy; nor does a hit."""
+    for _ in range(2):
+        items = [Plain([1]), Plain([]), Plain([2])]
+        with nectar.reuse(home=home, reserve=0, inline=inline) as report:
+            for _ in range(2):
+                assert given_back(items) is items
+                assert captured(1) is NOTHING
+                assert captured(0) is SETTINGS
+                first, third = chosen(items)
+                assert first is items[0]
+                assert third is items[2]
+        assert len(report.reused) >= 4
+    assert len(report.reused) == 8
+
+
+@nectar.memo
+def one_of_equals(items):
+    return next(iter(items))
+
+
+def test_one_of_several_equal_members_of_a_set_is_no_number(home):
+    """Which of them it is, no key tells; what comes back is still one that the function could give."""
+    members = {Sentinel(), Sentinel()}
+    with nectar.reuse(home=home, reserve=0):
+        for _ in range(2):
+            assert type(one_of_equals(members)) is Sentinel

@@ -9,7 +9,7 @@ pytest.importorskip("tests.dialects.spark.at_hand", exc_type=ImportError)
 from tests.dialects.spark import engines
 
 import nectar
-from nectar.dialects.spark import interceptor, keying, query, servers
+from nectar.dialects.spark import keying, looking, query, servers
 
 
 def broken(*_, **__):
@@ -23,15 +23,15 @@ def warnings(caplog):
 @pytest.mark.parametrize(
     ("module", "name"),
     [
-        (interceptor, "query_of"),
+        (looking, "query_of"),
         (query, "keyed"),
         (query, "settings_of"),
         (query, "engine_of"),
         (keying, "steps_of"),
-        (interceptor, "responses"),
-        (interceptor, "look_up"),
-        (interceptor, "put_in"),
-        (interceptor, "note_cost"),
+        (looking, "responses"),
+        (looking, "look_up"),
+        (looking, "put_in"),
+        (looking, "note_cost"),
         (query.Query, "reused_parts"),
         (query.Query, "keep"),
         (query.Recording, "add"),

@@ -147,7 +147,7 @@ def last():
 def later(enabled, monkeypatch):
     """Keeps what was computed so far; nothing is kept before that, however long the program takes."""
     waiting = []
-    monkeypatch.setattr(Keeper, "submit", lambda _, work, size=0: waiting.append(work))
+    monkeypatch.setattr(Keeper, "submit", lambda _, work, *more: waiting.append(work))
 
     def keep():
         while waiting:

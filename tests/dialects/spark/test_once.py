@@ -18,7 +18,7 @@ from tests.dialects.spark import engines
 
 import nectar
 from nectar.catalog.state import Granted, Taken
-from nectar.dialects.spark import interceptor
+from nectar.dialects.spark import looking, streams
 from nectar.model.entry import Reservation
 
 SOURCE = str(Path(nectar.__file__).parents[1])
@@ -32,13 +32,13 @@ def frame(spark, n=5):
 @pytest.fixture
 def claims(monkeypatch):
     """The queries that were claimed, as they are claimed."""
-    made, plain = [], interceptor.claim
+    made, plain = [], looking.claim
 
     def claim(query):
         made.append(query)
         return plain(query)
 
-    monkeypatch.setattr(interceptor, "claim", claim)
+    monkeypatch.setattr(looking, "claim", claim)
     return made
 
 
@@ -59,7 +59,7 @@ def held_elsewhere(session, key, seconds=SECONDS):
 
 def test_whoever_asks_meanwhile_gets_what_comes_of_it(spark, new_session, enabled, claims):
     begun, may_end = threading.Event(), threading.Event()
-    plain = interceptor._Recorded._next
+    plain = streams.Recorded._next
 
     def slowly(self):
         begun.set()
@@ -68,7 +68,7 @@ def test_whoever_asks_meanwhile_gets_what_comes_of_it(spark, new_session, enable
 
     other = new_session()
     with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(2) as pool:
-        patch.setattr(interceptor._Recorded, "_next", slowly)
+        patch.setattr(streams.Recorded, "_next", slowly)
         first = pool.submit(lambda: (frame(spark).collect(), nectar.last_run().parts[-1].outcome))
         assert begun.wait(SECONDS)
         second = pool.submit(lambda: (frame(other).collect(), nectar.last_run().parts[-1].outcome))
@@ -85,13 +85,13 @@ def test_whoever_asks_meanwhile_gets_what_comes_of_it(spark, new_session, enable
 def test_what_another_process_has_made_meanwhile_is_taken(spark, new_session, enabled, claims, outcome, monkeypatch):
     """Also where parts were known already, which nobody needs any more."""
     expected, _, _ = outcome(lambda: frame(spark).collect())
-    plain = interceptor.look_up
+    plain = looking.look_up
 
     def too_early(query):
         plain(query)
         query.forget_known()
 
-    monkeypatch.setattr(interceptor, "look_up", too_early)
+    monkeypatch.setattr(looking, "look_up", too_early)
     assert outcome(lambda: frame(new_session()).collect())[:2] == (expected, "reused")
 
 

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from tests.dialects.spark import engines
 
 import nectar
-from nectar.dialects.spark import interceptor, reusing
+from nectar.dialects.spark import looking, reusing, streams
 
 
 class Away(grpc.RpcError):
@@ -29,7 +29,7 @@ class Away(grpc.RpcError):
 def away(monkeypatch):
     """The server is away once, when so many responses to a query have come."""
 
-    def after(responses, what=interceptor._Recorded, name="_next"):
+    def after(responses, what=streams.Recorded, name="_next"):
         seen, plain = [], getattr(what, name)
 
         def interrupted(self):
@@ -63,13 +63,13 @@ def test_what_a_plan_reads_stays_until_the_rest_has_come(spark, log, enabled, ou
     monkeypatch.setattr(reusing, "LEAST_PLANS", 0)
     pages = spark.read.parquet(str(log)).groupBy("page").agg(F.sum("seconds").alias("s")).cache()
     outcome(pages.filter("s > 0").collect)
-    leased, plain = [], interceptor.Interceptor.failed
+    leased, plain = [], looking.Looker.failed
 
     def noticing(self, *args, **more):
         plain(self, *args, **more)
         leased.append(len(enabled.catalog.index.leases()))
 
-    monkeypatch.setattr(interceptor.Interceptor, "failed", noticing)
+    monkeypatch.setattr(looking.Looker, "failed", noticing)
     away(1)
     rows, _, _ = outcome(pages.filter("s > 1").collect)
     assert len(rows) == 3
@@ -81,7 +81,7 @@ def test_what_a_plan_reads_stays_until_the_rest_has_come(spark, log, enabled, ou
 @can_ask_again
 def test_a_view_is_known_when_the_server_agrees_in_the_end(spark, outcome, away):
     outcome(spark.range(2).collect)
-    away(0, interceptor._Attended, "__next__")
+    away(0, streams.Attended, "__next__")
     spark.range(5).createOrReplaceTempView("five")
     for what in ("computed", "reused"):
         assert outcome(lambda: spark.sql("select sum(id) as n from five").collect()[0].n)[:2] == (10, what)

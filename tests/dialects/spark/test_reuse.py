@@ -104,8 +104,8 @@ def test_known_operations_are_not_released_at_the_server(spark, log, outcome):
     (interceptor,) = [each for each in _interceptors(spark) if isinstance(each, Interceptor)]
     for future in list(spark.client._release_futures):
         future.result()
-    assert interceptor._answered == set()
-    assert interceptor._recorded == {}
+    assert interceptor.looker._answered == set()
+    assert interceptor.looker._recorded == {}
 
 
 def _interceptors(spark):

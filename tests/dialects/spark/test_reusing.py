@@ -16,7 +16,7 @@ from tests.dialects.spark.conftest import write_day
 from tests.dialects.spark.random_programs import answer
 
 import nectar
-from nectar.dialects.spark import interceptor, persisted, reusing
+from nectar.dialects.spark import looking, persisted, reusing
 from nectar.dialects.spark.query import query_of
 from nectar.dialects.spark.scope import Scope
 from nectar.dialects.spark.servers import Engine
@@ -537,7 +537,7 @@ def test_what_the_engine_did_not_take_stands_in_no_plan(spark, log, enabled, mon
     def grow(query, server):
         seen.append(dict(query.known))
 
-    monkeypatch.setattr(interceptor, "grow", grow)
+    monkeypatch.setattr(looking, "grow", grow)
     query.collect()
     assert len(names_reused()) == len(seen[-1]) == 1
     found = query_of(enabled, spark.client, query._plan.to_proto(spark.client).root, Scope(), Part(""))

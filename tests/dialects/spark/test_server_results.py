@@ -199,7 +199,7 @@ def _in(session, frame, declared):
 def test_a_view_of_the_session_is_no_table_whatever_was_forgotten(spark, clock, outcome):
     spark.range(3).createOrReplaceTempView("forgotten")
     spark.sql("set spark.sql.shuffle.partitions = 3")
-    spark.client._nectar._taught._change(lambda scope: type(scope)())  # as after a statement that nobody knows
+    spark.client._nectar.looker._taught._change(lambda scope: type(scope)())  # as after a statement that nobody knows
     _, what, why = outcome(lambda: nectar.valid_for(spark.table("forgotten"), "1h").count())
     assert what == "uncacheable"
     assert "is a view of the session" in why

@@ -17,7 +17,7 @@ from tests.dialects.spark import engines
 from tests.dialects.spark.conftest import write_day
 
 import nectar
-from nectar.dialects.spark import fresh, interceptor, sending
+from nectar.dialects.spark import fresh, looking, sending
 
 pytestmark = engines.only_spark
 SOURCE = str(Path(nectar.__file__).parents[1])
@@ -65,7 +65,7 @@ def test_a_frame_that_another_session_has_cached_is_not_taken_for_the_files(spar
 def test_without_the_option_answers_would_be_old_ones(spark, tmp_path, outcome, monkeypatch):
     """If this fails, Spark has changed: the option may no longer be needed."""
     monkeypatch.setattr(sending, "refreshed", lambda relation, states: relation)
-    monkeypatch.setattr(interceptor, "grow", lambda *_: None)
+    monkeypatch.setattr(looking, "grow", lambda *_: None)
     seen = []
     for attempt in range(4):  # it may have forgotten a plan, or more
         folder = tmp_path / str(attempt)

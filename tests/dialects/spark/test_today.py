@@ -220,7 +220,7 @@ def test_a_text_becomes_no_date_of_today(spark, shifts):
 
 def test_what_runs_until_the_next_day_is_not_kept(spark, clock, shifts, monkeypatch):
     waiting = []
-    monkeypatch.setattr(Keeper, "submit", lambda _, work, size=0: waiting.append(work))
+    monkeypatch.setattr(Keeper, "submit", lambda _, work, *more: waiting.append(work))
     DATED["a cast"](spark, shifts).collect()
     part = last()
     clock.move(DAY)

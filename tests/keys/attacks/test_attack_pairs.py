@@ -28,7 +28,6 @@ LIBRARIES = ("numpy", "pandas", "polars", "pyarrow", "attr")
 
 # What is known to fail: why, and which cases.
 FAILING: dict[str, str] = {
-    "data that a library keeps for itself, replaced by other data": "calendar_names_replaced",
     "how deep recursion may go, through methods that call each other": "recursion_of_two_methods",
 }
 FAILING_CHANGES: dict[str, str] = {

@@ -1,7 +1,6 @@
 """The short way to a template gives what the long one gives."""
 
-import dataclasses
-
+import msgspec
 from tests.keys.bytecode.test_decode import CODES
 
 from nectar.keys.bytecode import symbolic, template
@@ -9,8 +8,10 @@ from nectar.keys.bytecode import symbolic, template
 FUNCTIONS = [code for code in CODES if code.co_name != "<module>"]
 
 
-def content(blocks):
-    return [dataclasses.astuple(block) for block in blocks]
+def content(value):
+    if isinstance(value, msgspec.Struct):
+        return [content(getattr(value, name)) for name in value.__struct_fields__]
+    return [content(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def test_code_without_branches_is_shaped_as_any_other():

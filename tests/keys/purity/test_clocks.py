@@ -1,5 +1,6 @@
 """Clocks that only feed messages are no hidden input; wherever else a reading may go, they are."""
 
+import asyncio
 import email.utils
 import functools
 import gzip
@@ -253,3 +254,26 @@ def test_a_timed_function_is_remembered(tmp_path):
         remembered = nectar.memo(decorated)
         assert (remembered(1), remembered(1)) == (2, 2)
     assert [part.outcome for part in report.parts] == ["computed", "reused"]
+
+
+async def asks_its_loop(x):
+    return x, asyncio.get_running_loop().time()
+
+
+async def asks_a_loop_it_has_named(x):
+    loop = asyncio.get_event_loop()
+    return x, loop.time()
+
+
+async def uses_an_executor(x):
+    return await asyncio.get_running_loop().run_in_executor(None, abs, x)
+
+
+@pytest.mark.parametrize("function", [asks_its_loop, asks_a_loop_it_has_named])
+def test_the_clock_of_an_event_loop_is_a_clock(function):
+    with pytest.raises(nectar.UncacheableError, match="clock"):
+        nectar.fingerprint(function)
+
+
+def test_other_uses_of_an_event_loop_are_fine():
+    assert nectar.fingerprint(uses_an_executor)

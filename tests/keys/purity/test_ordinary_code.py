@@ -53,6 +53,11 @@ def factorial(n):
     return 1 if n < 2 else n * factorial(n - 1)
 
 
+def draws(seed):
+    generator = random.Random(seed)
+    return [generator.random() for _ in range(3)], generator.sample(range(10), 3)
+
+
 ORDINARY = {
     "paths put together": lambda n: ROOT / n / "x.csv",
     "parts of paths": lambda n: (Path(n).with_suffix(".txt").name.replace("a", "b"), str(Path(n).parent / "y")),
@@ -83,6 +88,7 @@ ORDINARY = {
     "xml": lambda s: ElementTree.fromstring(s).tag,
     "html and text": lambda s: html.unescape(s) + textwrap.dedent(s),
     "csv": lambda s: list(csv.reader(io.StringIO(s))),
+    "draws with a seed, also in a list": draws,
     "templates": lambda s: (string.capwords(s), string.Template("$a").substitute(a=s)),
     "logging": lambda n: LOG.info("x %s", n),
     "callers": lambda n: (operator.methodcaller("upper")("a"), operator.attrgetter("real")(n)),

@@ -346,7 +346,32 @@ def value(x):
     return x
 value._self_note = 3
 """
-GROUPS = {"wrapt": WRAPT, "attrs": ATTRS, "pydantic": PYDANTIC, "PIL": PILLOW, "lxml": LXML, "xgboost": XGBOOST}
+RPDS = """
+from rpds import HashTrieMap, HashTrieSet
+class Some:
+    pass
+---
+value = HashTrieMap({"a": 1, "b": 2, "c": 3, "d": (4, "e")})
+---
+value = HashTrieMap({"a": 1, "b": 2, "c": 3, "d": (4, "f")})
+---
+value = HashTrieMap({"a": 1, "b": 2, "c": 3})
+---
+value = HashTrieMap({"a": {"x": [1]}, "b": Some(), "c": HashTrieMap({"d": [1]})})
+---
+value = HashTrieMap({"a": {"x": [1]}, "b": Some(), "c": HashTrieMap({"d": [2]})})
+---
+value = HashTrieSet(["a", "b", "c", "d", "e"])
+---
+value = HashTrieSet(["a", "b", "c", "d", "f"])
+---
+value = HashTrieMap({})
+---
+value = HashTrieSet([])
+"""
+GROUPS = {
+    "wrapt": WRAPT, "attrs": ATTRS, "pydantic": PYDANTIC, "PIL": PILLOW, "lxml": LXML, "xgboost": XGBOOST, "rpds": RPDS,
+}  # fmt: skip
 RUN = """
 import json, sys
 from nectar.keys.call import call_of

@@ -87,3 +87,17 @@ def test_pipe_is_left_out_of_a_folder_and_refused_by_itself(tree):
     assert str(tree / "pipe") not in expand(tree)
     with pytest.raises(InputFailure, match="no plain file"):
         expand(tree / "pipe")
+
+
+def test_folders_that_link_to_each_other_are_listed_so_often_and_no_more(tmp_path):
+    """Eleven of them can be walked through in millions of ways, each with names of its own."""
+    folders = [tmp_path / f"f{number}" for number in range(12)]
+    for folder in folders:
+        folder.mkdir()
+        (folder / "data.csv").write_text("x")
+    for folder in folders:
+        for other in folders:
+            if other != folder:
+                (folder / other.name).symlink_to(other)
+    with pytest.raises(InputFailure, match="again and again"):
+        expand(tmp_path)

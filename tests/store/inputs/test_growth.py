@@ -5,7 +5,7 @@ import pytest
 
 from nectar.clock import ManualClock
 from nectar.errors import InputFailure
-from nectar.store.inputs import local
+from nectar.store.inputs import local, stretches
 from nectar.store.inputs.identify import Inputs, RememberedHere
 
 OLD, NEW = b"a,b\n1,2\n", b"3,4\n5,6\n"
@@ -77,9 +77,9 @@ def test_nothing_is_cut_within_a_line_or_within_quotes(inputs, path):
 def test_a_file_is_read_only_if_it_was_shorter_once(path, monkeypatch):
     inputs = Inputs(RememberedHere(), Quiet(), host="here")
     read = []
-    before, cut = local._digest, local.stretches
+    before, cut = local._digest, stretches.stretches
     monkeypatch.setattr(local, "_digest", lambda fd, size: read.append(size) or before(fd, size))
-    monkeypatch.setattr(local, "stretches", lambda fd, size, *rest: read.append(size) or cut(fd, size, *rest))
+    monkeypatch.setattr(stretches, "stretches", lambda fd, size, *rest: read.append(size) or cut(fd, size, *rest))
     assert grown(inputs, path, OLD) == ()
     seen(inputs, path, OLD)
     assert grown(inputs, path, OLD) == ()
@@ -100,14 +100,14 @@ def test_a_file_that_changes_while_it_is_read_proves_nothing(inputs, path, monke
     seen(inputs, path, OLD)
     path.write_bytes(OLD + NEW)
     identities = inputs.identify([path])
-    before = local.stretches
+    before = stretches.stretches
 
     def late(*args):
         found = before(*args)
         path.write_bytes(OLD + NEW + NEW)
         return found
 
-    monkeypatch.setattr(local, "stretches", late)
+    monkeypatch.setattr(stretches, "stretches", late)
     assert inputs.grown(identities, True) == [()]
 
 

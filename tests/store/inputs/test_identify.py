@@ -457,3 +457,12 @@ def test_local_files_import_no_fsspec(file):
     )
     done = subprocess.run([sys.executable, "-c", code, str(file)], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_a_file_that_is_nearly_all_holes_is_not_read(file, reads):
+    """One of 10 TB is made in a moment, and read in hours."""
+    os.truncate(file, 1 << 40)
+    with pytest.raises(InputFailure, match="nearly all holes"):
+        inputs(clock_after(file, 100), identity="content").identify([file])
+    assert reads == []
+    assert inputs(clock_after(file, 100)).identify([file])[0].content is None

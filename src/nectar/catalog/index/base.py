@@ -6,12 +6,26 @@ Law: a call has either happened as a whole or not at all, whatever ends the proc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
 
-from nectar.catalog.state import Accept, Candidate, Decline, Granted, Lapsed, Present, Taken
-from nectar.model.entry import Content, Entry, Job, Lease, Length, Name, Reservation, Totals, Usage, Version
-from nectar.model.lineage import Direction, Lineage, Made, Provenance
+if TYPE_CHECKING:
+    from nectar.catalog.state import Accept, Candidate, Decline, Granted, Lapsed, Present, Taken
+    from nectar.model.entry import (
+        BrokenRecipe,
+        Content,
+        Entry,
+        Job,
+        Lease,
+        Length,
+        Name,
+        Reservation,
+        Totals,
+        Usage,
+        Version,
+    )
+    from nectar.model.forgetting import Asked, Forgotten
+    from nectar.model.lineage import Direction, Lineage, Made, Provenance
 
 
 class Index(Protocol):
@@ -95,6 +109,12 @@ class Index(Protocol):
     def leases(self) -> list[Lease]:
         """All leases, those that ran out included."""
 
+    def reservations(self) -> list[Reservation]:
+        """All reservations, those that ran out included."""
+
+    def abandon(self, tokens: Iterable[str], now: float) -> None:
+        """Ends leases and reservations whose holders are gone; files that were being written under them are doomed."""
+
     def expire(self, now: float) -> int:
         """Forgets leases and reservations that ran out; returns how many."""
 
@@ -104,8 +124,13 @@ class Index(Protocol):
     def set_rebuildable(self, key: bytes, rebuildable: bool) -> bool:
         """Says whether an entry could be made again; False if there is no entry."""
 
-    def evict(self, keys: Iterable[bytes], now: float) -> tuple[list[Entry], dict[bytes, str]]:
-        """Dooms entries unless pinned or leased; returns those evicted, and why others stay."""
+    def evict(
+        self, keys: Iterable[bytes], now: float, first: Callable[[list[Entry]], object] | None = None
+    ) -> tuple[list[Entry], dict[bytes, str]]:
+        """Dooms entries unless pinned or leased; returns those evicted, and why others stay.
+
+        first: is called with them before their rows go, while nobody can begin to use them.
+        """
 
     def lose(self, entry: Entry, now: float) -> bool:
         """Dooms an entry whose files are gone or damaged, whatever protects it; False if it is not there any more.
@@ -143,8 +168,20 @@ class Index(Protocol):
     def unbind(self, name: str, by: str, now: float, note: str = "") -> bool:
         """Lets a name point to nothing from now on; False if it does so already. Its history stays."""
 
+    def broken_rows(self) -> list[tuple[str, int, str]]:
+        """Rows whose values are not those that were written: the table, the number of the row, what it is about."""
+
+    def drop_rows(self, rows_of: Sequence[tuple[str, int, str]], by: str, now: float) -> None:
+        """Forgets damaged rows; a name whose newest version is one of them points to nothing from now on."""
+
     def record(self, provenance: Provenance) -> None:
-        """Keeps for ever how a result came about; of several accounts of one key the first stays."""
+        """Keeps how a result came about; of several accounts of one key the first stays, with the sources of all."""
+
+    def record_source(self, key: bytes, made_from: Sequence[bytes]) -> None:
+        """Keeps what else a result was made from, of which nothing more is known."""
+
+    def lose_derived(self, key: bytes, now: float) -> list[Entry]:
+        """Dooms every entry that was made from a result, from what was made from it, and so on; returns them."""
 
     def made(self, keys: Sequence[bytes]) -> dict[bytes, Made]:
         """What is on record of these results, whether they are still kept or not."""
@@ -167,11 +204,26 @@ class Index(Protocol):
     def function_texts(self, digests: Sequence[bytes]) -> dict[bytes, str]:
         """The texts of functions as they were; those that are not known are left out."""
 
-    def put_recipe(self, parts: Sequence[bytes]) -> bytes:
-        """Keeps a recipe for ever, each part once however many recipes share it; returns its identity."""
+    def put_recipe(self, parts: Sequence[bytes], now: float = 0.0) -> bytes:
+        """Keeps a recipe, each part once however many recipes share it; returns its identity."""
+
+    def renew_recipe(self, identity: bytes, now: float) -> bool:
+        """A recipe is about to be needed, and stays for a while though nothing leads to it; False if there is none."""
 
     def get_recipe(self, identity: bytes) -> list[bytes] | None:
-        """The parts of a recipe."""
+        """The parts of a recipe, whose digests are right; None if there is none. Raises DamagedRecipeError."""
+
+    def broken_recipes(self) -> list[BrokenRecipe]:
+        """All recipes that cannot be handed out, and for which labels they were kept; every byte is read."""
+
+    def drop_recipes(self, identities: Sequence[bytes]) -> None:
+        """Forgets recipes that cannot be handed out, and that labels led to them."""
+
+    def forget(self, asked: Asked, by: str, now: float, apply: bool) -> Forgotten:
+        """The rows that name what is to be forgotten are gone; or it is told which would be. by: who says so."""
+
+    def erase(self) -> bool:
+        """Nothing of what was deleted is left in the index; False if somebody else is reading just now."""
 
     def log(self, job: Job, most: int) -> None:
         """Appends to the job log, which keeps at most so many."""
@@ -188,8 +240,26 @@ class Index(Protocol):
     def totals(self) -> Totals:
         """Uses, look-ups, recipes and jobs, counted when asked: it takes longer than usage."""
 
+    def forget_unneeded(self, before: float, most: int) -> int:
+        """Deletes records of so many results at most that nobody can reach, and recipes; returns how many rows went."""
+
+    def forget_old(self, before: float) -> int:
+        """Deletes what is remembered of inputs and programs that nobody has seen since; returns how many rows went."""
+
+    def passed(self, what: str) -> float:
+        """When a pass of this kind was last made, by whichever process; minus infinity if never."""
+
+    def note_pass(self, what: str, now: float) -> None:
+        """Says that a pass of this kind is made now."""
+
+    def shrink(self, free: int | None) -> int:
+        """What the rows lie in is not much larger than they are; bytes that this gave back. free: those of the disk."""
+
     def recount(self, apply: bool = True) -> bool:
         """Counts the rows anew; True if the count was wrong. apply: it is right now."""
+
+    def try_writing(self) -> None:
+        """Somebody could write at this moment. Raises CatalogUnavailableError if not."""
 
     def close(self) -> None:
         """Ends the use of the index."""

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from nectar.catalog.index.rows import batches, marks
+from nectar.trust.secrets import redacted
 
 
 def select_observed(connection: sqlite3.Connection, programs: Sequence[bytes]) -> dict[bytes, str]:
@@ -23,4 +24,4 @@ def put_observed(connection: sqlite3.Connection, program: bytes, told: str, now:
         "INSERT INTO observed (program, told, since) VALUES (?, ?, ?) "
         "ON CONFLICT (program) DO UPDATE SET told = excluded.told"
     )
-    connection.execute(statement, (program, told, now))
+    connection.execute(statement, (program, redacted(told), now))

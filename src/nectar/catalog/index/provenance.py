@@ -1,4 +1,4 @@
-"""How results came about, in the SQLite index: written once for each result, never deleted, and read as a graph.
+"""How results came about, in the SQLite index: written once for each result, and read as a graph.
 
 Law: a question about ten thousand results is a handful of statements, whatever the shape of the graph, and all of them
 see one moment. What is reached is collected in a temporary table, and everything else is joined with it.
@@ -9,18 +9,27 @@ from __future__ import annotations
 import sqlite3
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import blake3
+from msgspec.structs import replace
 
 from nectar.catalog.index import rows
 from nectar.catalog.index.transactions import Transactions
-from nectar.model.entry import Name
-from nectar.model.lineage import Direction, FileRead, FunctionUsed, Lineage, Made, Provenance
+from nectar.model.entry import Entry, Name
+from nectar.trust.secrets import looks_secret, redacted
+
+if TYPE_CHECKING:  # written and read by few processes
+    from nectar.model.forgetting import Asked, Forgotten
+    from nectar.model.lineage import Direction, FileRead, FunctionUsed, Lineage, Made, Provenance
 
 _MADE: Final = "key, program, about, by_whom, made, seconds, row_count, size, checksum, environment, site"
 _ENDS: Final = {"upstream": ("result", "source"), "downstream": ("source", "result")}  # from where to where
+_DERIVED: Final = (
+    "WITH RECURSIVE way (number) AS (SELECT number FROM results WHERE key = ?1 UNION "
+    "SELECT made_from.result FROM made_from JOIN way ON made_from.source = way.number) "
+    "SELECT key FROM results WHERE number IN way AND key <> ?1"
+)
 _Text = tuple[bytes, bytes]  # its hash, and itself compressed
 
 
@@ -30,16 +39,16 @@ class ProvenanceRows(Transactions):
     # writing
 
     def record(self, provenance: Provenance) -> None:
-        """Keeps for ever how a result came about; of several accounts of one key the first stays."""
+        """Keeps how a result came about; of several accounts of one key the first stays, with the sources of all."""
+        provenance = _without_secrets(provenance)
         texts = [_packed_text(function) for function in provenance.sources.functions]
 
         def record(connection: sqlite3.Connection) -> None:
-            number = _new_result(connection, provenance)
+            number, sources = _new_result(connection, provenance), provenance.sources
+            # Of all accounts, not only of the first: if one of them is found to be damaged, this result goes.
+            _add_sources(connection, provenance.made.key, sources.made_from)
             if number is None:
                 return
-            sources = provenance.sources
-            above = [(number, _result_of(connection, key)) for key in sources.made_from if key != provenance.made.key]
-            connection.executemany("INSERT INTO made_from (result, source) VALUES (?, ?) ON CONFLICT DO NOTHING", above)
             if sources.files:
                 stream = _stream(connection, sources.files)
                 connection.execute("INSERT INTO reads (result, stream) VALUES (?, ?)", (number, stream))
@@ -49,10 +58,40 @@ class ProvenanceRows(Transactions):
 
         self._write("record provenance", record)
 
+    def record_source(self, key: bytes, made_from: Sequence[bytes]) -> None:
+        """Keeps what else a result was made from, of which nothing more is known."""
+        self._write("record provenance", lambda connection: _add_sources(connection, key, made_from))
+
+    # losing
+
+    def lose_derived(self, key: bytes, now: float) -> list[Entry]:
+        """Dooms every entry that was made from a result, from what was made from it, and so on; returns them.
+
+        Their files stay until the leases on them are over: whoever reads them does not fail because of it.
+        """
+
+        def lose(connection: sqlite3.Connection) -> list[Entry]:
+            gone = []
+            for each in derived_from(connection, key):
+                entry = rows.entry_of(connection, each)
+                if entry is not None:
+                    rows.evict(connection, entry, now)
+                    gone.append(entry)
+            return gone
+
+        return self._free("lose derived", lose)
+
+    def forget(self, asked: Asked, by: str, now: float, apply: bool) -> Forgotten:
+        """The rows that name what is to be forgotten are gone; or it is told which would be. by: who says so."""
+        from nectar.catalog.index.forgetting import forget  # few processes forget anything
+
+        return forget(self, asked, by, now, apply)
+
     # reading
 
     def made(self, keys: Sequence[bytes]) -> dict[bytes, Made]:
         """What is on record of these results, whether they are still kept or not."""
+        from nectar.model.lineage import Made
 
         def select(connection: sqlite3.Connection) -> dict[bytes, Made]:
             return {
@@ -88,7 +127,7 @@ class ProvenanceRows(Transactions):
             "SELECT DISTINCT reads.result FROM files JOIN stream_files ON stream_files.file = files.number "
             f"JOIN reads ON reads.stream = stream_files.stream WHERE {_is_or_ends('files.url')}"
         )
-        return self._traced(start, _endings(place, "/"), direction)
+        return self._traced(start, _endings(redacted(place), "/"), direction)
 
     def trace_function(self, name: str, direction: Direction) -> Lineage:
         """The same for all results that used a function: its whole name, or the last parts of it."""
@@ -100,17 +139,18 @@ class ProvenanceRows(Transactions):
         return self._traced(start, _endings(name, "."), direction)
 
     def function_texts(self, digests: Sequence[bytes]) -> dict[bytes, str]:
-        """The texts of functions as they were; those that are not known are left out."""
+        """The texts of functions as they were; those that are not known, or damaged, are left out."""
         statement = (
-            "SELECT digest, content FROM functions JOIN function_texts ON function_texts.identity = functions.text "
-            "WHERE functions.digest IN ({})"
+            "SELECT digest, identity, content FROM functions JOIN function_texts "
+            "ON function_texts.identity = functions.text WHERE functions.digest IN ({})"
         )
 
         def select(connection: sqlite3.Connection) -> dict[bytes, str]:
             return {
-                digest: zlib.decompress(content).decode("utf-8", "surrogatepass")
+                digest: text
                 for batch in rows.batches(digests)
-                for digest, content in connection.execute(statement.format(rows.marks(batch)), batch)
+                for digest, identity, content in connection.execute(statement.format(rows.marks(batch)), batch)
+                if (text := _unpacked_text(identity, content)) is not None
             }
 
         return self._read(select)
@@ -122,8 +162,15 @@ class ProvenanceRows(Transactions):
 # the graph
 
 
+def derived_from(connection: sqlite3.Connection, key: bytes) -> list[bytes]:
+    """The keys of everything that was made from a result, from what was made from it, and so on."""
+    return [each for (each,) in connection.execute(_DERIVED, (key,)).fetchall()]
+
+
 def _lineage(connection: sqlite3.Connection, start: str, values: Sequence[object], direction: Direction) -> Lineage:
     """The answer, in a transaction that is rolled back: the tables of this question go with it."""
+    from nectar.model.lineage import Lineage, Made
+
     for table in ("asked", "reached"):
         connection.execute(f"CREATE TEMP TABLE {table} (number INTEGER PRIMARY KEY)")
     connection.execute(f"INSERT INTO asked {start}", values)
@@ -152,6 +199,8 @@ def _reach(connection: sqlite3.Connection, direction: Direction) -> None:
 
 def _with_origins(connection: sqlite3.Connection, found: Lineage) -> Lineage:
     """The same with the files and functions that its results came from."""
+    from nectar.model.lineage import FileRead, FunctionUsed
+
     reads, streams = _groups(connection, "reads", "stream", "stream_files", "file")
     uses, kits = _groups(connection, "uses", "kit", "kit_functions", "function")
     files = connection.execute(
@@ -189,7 +238,8 @@ def _names(connection: sqlite3.Connection) -> Iterable[tuple[Name, int]]:
         f"SELECT {columns}, results.number FROM names JOIN results ON results.key = names.key "
         "WHERE results.number IN reached ORDER BY names.name, names.version"
     )
-    return [(Name(*row[:-1]), row[-1]) for row in connection.execute(statement)]
+    found = [(rows.to_name(row[:-1]), row[-1]) for row in connection.execute(statement)]
+    return [(name, number) for name, number in found if name is not None]
 
 
 def _is_or_ends(column: str) -> str:
@@ -203,6 +253,35 @@ def _endings(text: str, separator: str) -> tuple[str, str, str]:
 
 
 # rows
+
+
+def _without_secrets(provenance: Provenance) -> Provenance:
+    """The same, with nothing in its texts that may be a credential."""
+    made, sources = provenance.made, provenance.sources
+    functions = sources.functions
+    if any(each.text for each in functions):
+        from nectar.trust.literals import code_without_secrets  # takes long to load
+
+        functions = tuple(each._replace(text=code_without_secrets(each.text)) for each in functions)
+    return replace(
+        provenance,
+        made=made._replace(
+            about=redacted(made.about), environment=redacted(made.environment), site=redacted(made.site)
+        ),
+        sources=replace(
+            sources,
+            files=tuple(file._replace(url=redacted(file.url)) for file in sources.files),
+            functions=functions,
+            # Columns that nobody named are called like their expressions. Who needs their types looks at the result.
+            schema=None if sources.schema is None or looks_secret(sources.schema) else sources.schema,
+        ),
+    )
+
+
+def _add_sources(connection: sqlite3.Connection, key: bytes, made_from: Iterable[bytes]) -> None:
+    number = _result_of(connection, key)
+    above = [(number, _result_of(connection, each)) for each in made_from if each != key]
+    connection.executemany("INSERT INTO made_from (result, source) VALUES (?, ?) ON CONFLICT DO NOTHING", above)
 
 
 def _new_result(connection: sqlite3.Connection, provenance: Provenance) -> int | None:
@@ -221,6 +300,8 @@ def _new_result(connection: sqlite3.Connection, provenance: Provenance) -> int |
 
 def _result_of(connection: sqlite3.Connection, key: bytes) -> int:
     """The number of a result; of one that is not on record, as much as the entries know of it is written down."""
+    from nectar.model.lineage import Made
+
     known = connection.execute("SELECT number FROM results WHERE key = ?", (key,)).fetchone()
     if known is not None:
         return int(known[0])
@@ -228,8 +309,8 @@ def _result_of(connection: sqlite3.Connection, key: bytes) -> int:
     made = Made(key, b"", "", "", 0.0, 0.0, 0, 0, b"")
     if entry is not None:
         made = Made(
-            key, entry.program, entry.about, entry.producer, entry.created, entry.seconds, entry.rows, entry.size,
-            entry.manifest,
+            key, entry.program, redacted(entry.about), entry.producer, entry.created, entry.seconds, entry.rows,
+            entry.size, entry.manifest,
         )  # fmt: skip
     statement = f"INSERT INTO results ({_MADE}, complete) VALUES ({rows.marks(made)}, 0)"
     return int(connection.execute(statement, made).lastrowid or 0)
@@ -289,3 +370,12 @@ def _packed_text(function: FunctionUsed) -> _Text | None:
         return None
     content = function.text.encode("utf-8", "surrogatepass")
     return blake3.blake3(content).digest(), zlib.compress(content)
+
+
+def _unpacked_text(identity: bytes, packed: bytes) -> str | None:
+    """The text with this hash; None if these bytes are not it."""
+    try:
+        content = zlib.decompress(packed)
+    except (zlib.error, TypeError):
+        return None
+    return content.decode("utf-8", "surrogatepass") if blake3.blake3(content).digest() == identity else None

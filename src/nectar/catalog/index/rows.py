@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import sqlite3
+import zlib
 from collections.abc import Iterator, Sequence
 from string import hexdigits
 from typing import Any, Final, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
+from nectar.catalog.index.seals import opened
 from nectar.catalog.state import Candidate
-from nectar.model.entry import Entry, Job, Name, Span, Totals, Usage
+from nectar.model.entry import USUAL_RECORDS, Entry, Job, Name, Span, Totals, Usage
+from nectar.store.layout import is_location, key_of
+from nectar.trust.secrets import redacted
 
 _T = TypeVar("_T")
 _BATCH: Final = 500  # placeholders in one statement; SQLite allows 32766, older builds 999
@@ -20,9 +27,9 @@ ENTRY: Final = (
 )
 CANDIDATE: Final = "key, size, files, seconds, hits, created, used, protected, pinned, rebuildable"
 LEASE: Final = "token, location, holder, until, size"
-NAME: Final = "name, version, key, since, by_whom, note"
+NAME: Final = "name, version, key, since, by_whom, note, seal"
 _spans = msgspec.msgpack.Decoder(tuple[Span, ...])
-decode_job = msgspec.msgpack.Decoder(Job).decode
+_decode_job = msgspec.msgpack.Decoder(Job).decode
 pack = msgspec.msgpack.encode
 
 
@@ -52,11 +59,17 @@ def entry_of(connection: sqlite3.Connection, key: bytes) -> Entry | None:
     return to_entry(row) if row else None
 
 
-def current_name(connection: sqlite3.Connection, name: str) -> Name | None:
-    """The newest version of a name, also if it was removed then."""
+def to_name(row: Sequence[Any], *, newest: bool = False) -> Name | None:
+    """A version of a name from a row; None if the row is damaged, or is not the newest any more."""
+    values = opened(row, newest=newest)
+    return None if values is None else Name(*values)
+
+
+def last_name(connection: sqlite3.Connection, name: str) -> tuple[int, Name | None]:
+    """The number of the newest version of a name, 0 if there is none; and the version, unless it is damaged or lost."""
     statement = f"SELECT {NAME} FROM names WHERE name = ? ORDER BY version DESC LIMIT 1"
     row = connection.execute(statement, (name,)).fetchone()
-    return Name(*row) if row else None
+    return (row[1], to_name(row, newest=True)) if row else (0, None)
 
 
 def doom(connection: sqlite3.Connection, location: str, size: int, now: float) -> None:
@@ -69,17 +82,25 @@ def doom(connection: sqlite3.Connection, location: str, size: int, now: float) -
 def evict(connection: sqlite3.Connection, entry: Entry, now: float) -> None:
     """Forgets an entry; its files are to be deleted."""
     connection.execute("DELETE FROM entries WHERE key = ?", (entry.key,))
-    count(connection, entries=-1, size=-entry.size, files=-entry.files)
-    if entry.location:
+    count(connection, entries=-1, size=-entry.size, files=-entry.files, inline=-inline_size(entry))
+    # A damaged row may lead to files of another entry, or to none; its own are swept then.
+    if is_location(entry.location) and key_of(entry.location) == entry.key:
         doom(connection, entry.location, entry.size, now)
+
+
+def inline_size(entry: Entry) -> int:
+    """Bytes of a result that lie in its row."""
+    return 0 if entry.inline is None else entry.size
 
 
 def usage_of(connection: sqlite3.Connection, now: float) -> Usage:
     """The totals, in one statement: what was pending a moment ago may be an entry now."""
     statement = (
         "SELECT what, number FROM counts UNION ALL SELECT 'pending', COALESCE(SUM(size), 0) FROM leases WHERE until > ?"
+        " UNION ALL SELECT 'index', MAX(0, (page_count - freelist_count) * page_size - ?) "
+        "FROM pragma_page_count, pragma_freelist_count, pragma_page_size"
     )
-    return Usage(**dict(connection.execute(statement, (now,)).fetchall()))
+    return Usage(**dict(connection.execute(statement, (now, USUAL_RECORDS)).fetchall()))
 
 
 def totals_of(connection: sqlite3.Connection) -> Totals:
@@ -98,19 +119,69 @@ def totals_of(connection: sqlite3.Connection) -> Totals:
 
 def count(connection: sqlite3.Connection, **changes: int) -> None:
     """Keeps the totals."""
-    rows = [(change, what) for what, change in changes.items() if change]
-    connection.executemany("UPDATE counts SET number = number + ? WHERE what = ?", rows)
+    changed = [(what, change) for what, change in changes.items() if change]
+    if changed:
+        names = [what for what, _ in changed]
+        connection.execute(_adding_to(len(changed)), [*itertools.chain.from_iterable(changed), *names])
+
+
+@functools.cache
+def _adding_to(number: int) -> str:
+    """The statement that changes so many totals at once."""
+    return (
+        f"UPDATE counts SET number = number + CASE what {'WHEN ? THEN ? ' * number}END "
+        f"WHERE what IN ({', '.join('?' * number)})"
+    )
+
+
+_TYPES: Final = (bytes, bytes, str, str, bytes, int, int, int, float, float, float, int)  # of what every entry has
 
 
 def to_entry(row: Sequence[Any]) -> Entry:
-    """An entry from a row."""
+    """An entry from a row. What has another type than it should, for the row is damaged, counts as nothing.
+
+    A result that the rest does not lead to is damaged then, and nobody fails because of a statistic.
+    """
+    if tuple(map(type, row[: len(_TYPES)])) != _TYPES:
+        row = [value if type(value) is kind else kind() for value, kind in zip(row, _TYPES, strict=False)] + list(
+            row[len(_TYPES) :]
+        )
     (key, program, kind, location, manifest, size, files, rows, seconds, created, used, hits, inline, pinned,
      rebuildable, recipe, spans, producer, signature, protected, about) = row  # fmt: skip
+    if inline is not None and type(inline) is not bytes:
+        inline = b""
     return Entry(
         key, program, kind, location, manifest, size, files, rows, seconds, created, used, hits, inline, bool(pinned),
-        bool(rebuildable), recipe, _spans.decode(spans) if spans else (), producer, signature, protected,
+        bool(rebuildable), recipe, _spans_of(spans), producer, signature, protected,
         about,
     )  # fmt: skip
+
+
+def _spans_of(packed: bytes | None) -> tuple[Span, ...]:
+    """The spans of an entry; one that no result has if they are damaged, so that it does not fit its manifest."""
+    try:
+        return _spans.decode(packed) if packed else ()
+    except (msgspec.MsgspecError, TypeError, UnicodeDecodeError):
+        return (Span(b"", b"", 0),)
+
+
+def to_job(row: Sequence[Any]) -> Job | None:
+    """A job from a row; None if the row is damaged."""
+    try:
+        return _decode_job(zlib.decompress(row[0]))
+    except (zlib.error, msgspec.MsgspecError, TypeError, UnicodeDecodeError):
+        return None
+
+
+def pack_job(job: Job) -> bytes:
+    """A job for its row; addresses and details hold no credentials."""
+    parts = tuple(
+        replace(
+            part, details={name: redacted(f"{name}={text}")[len(name) + 1 :] for name, text in part.details.items()}
+        )
+        for part in job.parts
+    )
+    return pack(replace(job, parts=parts, inputs=tuple((redacted(url), size) for url, size in job.inputs)))
 
 
 def to_candidate(row: Sequence[Any]) -> Candidate:
@@ -125,5 +196,5 @@ def to_row(entry: Entry) -> tuple[object, ...]:
         entry.key, entry.program, entry.kind, entry.location, entry.manifest, entry.size, entry.files, entry.rows,
         entry.seconds, entry.created, entry.used, entry.hits, entry.inline, int(entry.pinned), int(entry.rebuildable),
         entry.recipe, pack(entry.spans) if entry.spans else None, entry.producer, entry.signature, entry.protected,
-        entry.about,
+        redacted(entry.about),
     )  # fmt: skip

@@ -84,5 +84,15 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
             seen REAL NOT NULL, PRIMARY KEY (place, stamp))""",
     ),
     ("CREATE TABLE observed (program BLOB PRIMARY KEY, told TEXT NOT NULL, since REAL NOT NULL)",),
+    tuple(f"ALTER TABLE {table} ADD COLUMN seal BLOB" for table in ("names", "contents", "lengths")),
+    (  # What lies inline has no location, and is most of what there is.
+        "DROP INDEX entries_by_location",
+        "CREATE INDEX entries_by_location ON entries (location) WHERE location <> ''",
+    ),
+    (  # What the index takes counts as well; recipes that nobody needs go, unless they were written lately.
+        "INSERT INTO counts SELECT 'inline', COALESCE(SUM(size), 0) FROM entries WHERE inline IS NOT NULL",
+        "ALTER TABLE recipes ADD COLUMN since REAL NOT NULL DEFAULT 0",
+        "CREATE TABLE passes (what TEXT PRIMARY KEY, at REAL NOT NULL)",
+    ),
 )
 VERSION: Final = len(MIGRATIONS)

@@ -2,7 +2,7 @@
 
 Each public call is one transaction. Writers take the lock at the start (BEGIN IMMEDIATE), so that what they read is
 what they change. Readers never wait for writers. The end of a process loses nothing; a loss of power may lose the last
-entries, whose files are then swept.
+entries, whose files are then swept; but no name, and nothing that was written before it.
 """
 
 from __future__ import annotations
@@ -10,9 +10,7 @@ from __future__ import annotations
 import sqlite3
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
-
-import blake3
+from typing import Any, Final, TypeVar
 
 from nectar.catalog import state
 from nectar.catalog.index import rows
@@ -20,13 +18,30 @@ from nectar.catalog.index.lengths import put_lengths, select_lengths
 from nectar.catalog.index.names import NameRows
 from nectar.catalog.index.observed import put_observed, select_observed
 from nectar.catalog.index.provenance import ProvenanceRows
+from nectar.catalog.index.recipes import RecipeRows, UnneededRows
+from nectar.catalog.index.seals import opened, seal
 from nectar.catalog.state import Accept, Candidate, Decline, Granted, Lapsed, Present, Taken
-from nectar.model.entry import SUPERSEDED, Content, Entry, Job, Lease, Length, Reservation, Totals, Usage, Version
+from nectar.model.entry import (
+    LONGEST,
+    SUPERSEDED,
+    Content,
+    Entry,
+    Job,
+    Lease,
+    Length,
+    Reservation,
+    Totals,
+    Usage,
+    Version,
+)
 
 _T = TypeVar("_T")
+_HELD: Final = (
+    "SELECT 1 FROM entries WHERE location = ? AND location <> '' UNION ALL SELECT 1 FROM leases WHERE location = ?"
+)
 
 
-class SqliteIndex(NameRows, ProvenanceRows):
+class SqliteIndex(NameRows, ProvenanceRows, RecipeRows, UnneededRows):
     """An index in one file. One object may be used by many threads."""
 
     # entries
@@ -106,10 +121,11 @@ class SqliteIndex(NameRows, ProvenanceRows):
                     f"INSERT INTO entries ({rows.ENTRY}) VALUES ({rows.marks(rows.ENTRY.split(','))})",
                     rows.to_row(decision.entry),
                 )
-                rows.count(connection, entries=1, size=entry.size, files=entry.files)
+                rows.count(connection, entries=1, size=entry.size, files=entry.files, inline=rows.inline_size(entry))
             elif entry.location and (standing is None or entry.location != standing.location):
                 rows.doom(connection, entry.location, entry.size, now)
-            connection.execute("DELETE FROM leases WHERE token = ?", (lease,))
+            if lease:
+                connection.execute("DELETE FROM leases WHERE token = ?", (lease,))
             connection.execute("DELETE FROM reservations WHERE key = ?", (entry.key,))
             return decision
 
@@ -190,7 +206,7 @@ class SqliteIndex(NameRows, ProvenanceRows):
 
     def release_reservation(self, token: str) -> None:
         """Gives a reservation back."""
-        self._write(
+        self._free(
             "release reservation",
             lambda connection: connection.execute("DELETE FROM reservations WHERE token = ?", (token,)),
         )
@@ -200,7 +216,7 @@ class SqliteIndex(NameRows, ProvenanceRows):
         prolong = "UPDATE leases SET until = ?, size = ? WHERE token = ?"
         insert = (
             "INSERT INTO leases (token, location, holder, until, size) SELECT ?, ?, ?, ?, ? "
-            "WHERE EXISTS (SELECT 1 FROM entries WHERE location = ?)"
+            "WHERE EXISTS (SELECT 1 FROM entries WHERE location = ? AND location <> '')"
         )
 
         def put(connection: sqlite3.Connection) -> list[Lease]:
@@ -233,7 +249,7 @@ class SqliteIndex(NameRows, ProvenanceRows):
     def drop_leases(self, tokens: Iterable[str]) -> None:
         """Ends leases."""
         values = [(token,) for token in tokens]
-        self._write(
+        self._free(
             "drop leases", lambda connection: connection.executemany("DELETE FROM leases WHERE token = ?", values)
         )
 
@@ -243,19 +259,46 @@ class SqliteIndex(NameRows, ProvenanceRows):
             lambda connection: [Lease(*row) for row in connection.execute(f"SELECT {rows.LEASE} FROM leases")]
         )
 
+    def reservations(self) -> list[Reservation]:
+        """All reservations, those that ran out included."""
+        statement = "SELECT key, token, holder, until FROM reservations"
+        return self._read(lambda connection: [Reservation(*row) for row in connection.execute(statement)])
+
+    def abandon(self, tokens: Iterable[str], now: float) -> None:
+        """Ends leases and reservations whose holders are gone; files that were being written under them are doomed."""
+        tokens = list(tokens)
+
+        def abandon(connection: sqlite3.Connection) -> None:
+            for token in tokens:
+                connection.execute("DELETE FROM reservations WHERE token = ?", (token,))
+                found = connection.execute("SELECT location, size FROM leases WHERE token = ?", (token,)).fetchone()
+                connection.execute("DELETE FROM leases WHERE token = ?", (token,))
+                # What was being written is garbage; what is an entry by now was only read.
+                if found is not None and not connection.execute(_HELD, (found[0], found[0])).fetchone():
+                    rows.doom(connection, found[0], found[1], now)
+
+        self._free("abandon", abandon)
+
     def expire(self, now: float) -> int:
         """Forgets leases and reservations that ran out; returns how many."""
 
         def expire(connection: sqlite3.Connection) -> int:
+            # Of those that hold for longer than anybody asks for the clock was wrong, or has been set back.
+            connection.execute("UPDATE leases SET until = ? WHERE until > ?", (now + LONGEST, now + LONGEST))
             gone = connection.execute("DELETE FROM leases WHERE until <= ?", (now,)).rowcount
             return gone + connection.execute("DELETE FROM reservations WHERE until <= ?", (now,)).rowcount
 
-        return self._write("expire", expire)
+        return self._free("expire", expire)
 
     # deletion
 
-    def evict(self, keys: Iterable[bytes], now: float) -> tuple[list[Entry], dict[bytes, str]]:
-        """Dooms entries unless pinned or leased; returns those evicted, and why others stay."""
+    def evict(
+        self, keys: Iterable[bytes], now: float, first: Callable[[list[Entry]], object] | None = None
+    ) -> tuple[list[Entry], dict[bytes, str]]:
+        """Dooms entries unless pinned or leased; returns those evicted, and why others stay.
+
+        first: is called with them before their rows go, while nobody can begin to use them.
+        """
         keys = list(keys)
 
         def evict(connection: sqlite3.Connection) -> tuple[list[Entry], dict[bytes, str]]:
@@ -270,8 +313,11 @@ class SqliteIndex(NameRows, ProvenanceRows):
                 if reason is not None:
                     kept[key] = reason
                     continue
-                rows.evict(connection, entry, now)
                 gone.append(entry)
+            if first is not None:
+                first(gone)
+            for entry in gone:
+                rows.evict(connection, entry, now)
             return gone, kept
 
         return self._free("evict", evict)
@@ -328,7 +374,7 @@ class SqliteIndex(NameRows, ProvenanceRows):
                 for table in ("entries", "doomed")
                 for batch in rows.batches(locations)
                 for row in connection.execute(
-                    f"SELECT location FROM {table} WHERE location IN ({rows.marks(batch)})", batch
+                    f"SELECT location FROM {table} WHERE location IN ({rows.marks(batch)}) AND location <> ''", batch
                 )
             }
 
@@ -354,24 +400,27 @@ class SqliteIndex(NameRows, ProvenanceRows):
         """What is known of the bytes of inputs, by their origin."""
 
         def select(connection: sqlite3.Connection) -> dict[bytes, Content]:
-            return {
-                origin: Content(digest, bool(certain))
+            found = (
+                opened(row)
                 for batch in rows.batches(origins)
-                for origin, digest, certain in connection.execute(
-                    f"SELECT origin, digest, certain FROM contents WHERE origin IN ({rows.marks(batch)})", batch
+                for row in connection.execute(
+                    f"SELECT origin, digest, certain, seal FROM contents WHERE origin IN ({rows.marks(batch)})", batch
                 )
-            }
+            )
+            return {values[0]: Content(values[1], bool(values[2])) for values in found if values is not None}
 
         return self._read(select)
 
     def remember_contents(self, contents: Mapping[bytes, Content], now: float) -> None:
         """Keeps what was found out about the bytes of inputs; the latest counts."""
-        values = [(origin, content.digest, int(content.certain), now) for origin, content in contents.items()]
+        values = [(origin, content.digest, int(content.certain)) for origin, content in contents.items()]
         statement = (
-            "INSERT INTO contents (origin, digest, certain, seen) VALUES (?, ?, ?, ?) ON CONFLICT (origin) "
-            "DO UPDATE SET digest = excluded.digest, certain = excluded.certain, seen = excluded.seen"
+            "INSERT INTO contents (origin, digest, certain, seal, seen) VALUES (?, ?, ?, ?, ?) ON CONFLICT (origin) "
+            "DO UPDATE SET digest = excluded.digest, certain = excluded.certain, seal = excluded.seal, "
+            "seen = excluded.seen"
         )
-        self._write("remember contents", lambda connection: connection.executemany(statement, values))
+        sealed = [(*each, seal(each), now) for each in values]
+        self._write("remember contents", lambda connection: connection.executemany(statement, sealed))
 
     def lengths(self, places: Sequence[bytes]) -> dict[bytes, list[Length]]:
         """How long the inputs at these places were, the latest first."""
@@ -389,42 +438,11 @@ class SqliteIndex(NameRows, ProvenanceRows):
         """Remembers what a program was seen to do; the latest counts."""
         self._write("add observed", lambda connection: put_observed(connection, program, told, now))
 
-    # recipes and jobs
-
-    def put_recipe(self, parts: Sequence[bytes]) -> bytes:
-        """Keeps a recipe for ever, each part once however many recipes share it; returns its identity."""
-        identities = [blake3.blake3(part).digest() for part in parts]
-        listed = b"".join(identities)
-        identity = blake3.blake3(listed).digest()
-        packed = [(part_id, zlib.compress(part, 6)) for part_id, part in zip(identities, parts, strict=True)]
-
-        def put(connection: sqlite3.Connection) -> None:
-            statement = "INSERT INTO recipe_parts (identity, content) VALUES (?, ?) ON CONFLICT (identity) DO NOTHING"
-            connection.executemany(statement, packed)
-            connection.execute(
-                "INSERT INTO recipes (identity, parts) VALUES (?, ?) ON CONFLICT (identity) DO NOTHING",
-                (identity, listed),
-            )
-
-        self._write("put recipe", put)
-        return identity
-
-    def get_recipe(self, identity: bytes) -> list[bytes] | None:
-        """The parts of a recipe."""
-
-        def get(connection: sqlite3.Connection) -> list[bytes] | None:
-            row = connection.execute("SELECT parts FROM recipes WHERE identity = ?", (identity,)).fetchone()
-            if row is None:
-                return None
-            wanted = [row[0][at : at + 32] for at in range(0, len(row[0]), 32)]
-            statement = "SELECT content FROM recipe_parts WHERE identity = ?"
-            return [zlib.decompress(connection.execute(statement, (part,)).fetchone()[0]) for part in wanted]
-
-        return self._read(get)
+    # jobs
 
     def log(self, job: Job, most: int) -> None:
         """Appends to the job log, which keeps at most so many."""
-        content = zlib.compress(rows.pack(job), 1)
+        content = zlib.compress(rows.pack_job(job), 1)
 
         def log(connection: sqlite3.Connection) -> None:
             number = connection.execute("INSERT INTO jobs (content) VALUES (?)", (content,)).lastrowid or 0
@@ -433,13 +451,13 @@ class SqliteIndex(NameRows, ProvenanceRows):
         self._write("log job", log)
 
     def jobs(self, last: int = 100) -> list[Job]:
-        """The last jobs, newest first."""
+        """The last jobs, newest first; without those whose rows are damaged."""
         found = self._read(
             lambda connection: connection.execute(
                 "SELECT content FROM jobs ORDER BY number DESC LIMIT ?", (last,)
             ).fetchall()
         )
-        return [rows.decode_job(zlib.decompress(row[0])) for row in found]
+        return [job for row in found if (job := rows.to_job(row)) is not None]
 
     # counts
 
@@ -461,10 +479,11 @@ class SqliteIndex(NameRows, ProvenanceRows):
 
         def recount(connection: sqlite3.Connection) -> bool:
             row = connection.execute(
-                "SELECT COUNT(*), COALESCE(SUM(size), 0), COALESCE(SUM(files), 0) FROM entries"
+                "SELECT COUNT(*), COALESCE(SUM(size), 0), COALESCE(SUM(files), 0), "
+                "COALESCE(SUM(CASE WHEN inline IS NULL THEN 0 ELSE size END), 0) FROM entries"
             ).fetchone()
             doomed = connection.execute("SELECT COALESCE(SUM(size), 0) FROM doomed").fetchone()
-            right = dict(zip(("entries", "size", "files", "doomed"), (*row, *doomed), strict=True))
+            right = dict(zip(("entries", "size", "files", "inline", "doomed"), (*row, *doomed), strict=True))
             wrong = right != dict(connection.execute("SELECT what, number FROM counts").fetchall())
             if wrong and apply:
                 connection.execute("DELETE FROM counts")

@@ -1,6 +1,7 @@
 """Transactions on an SQLite file: opened, brought up to date, read and written by many threads and processes.
 
 Law: a call has either happened as a whole or not at all; errors of SQLite become CatalogFailure and say what to do.
+Readers wait for no writer, neither one of another process nor one of this.
 """
 
 from __future__ import annotations
@@ -11,40 +12,80 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, TypeVar
 
-from nectar.catalog.index.connection import connect, explain
+from nectar.catalog.index.connection import BROKEN, SYNCHRONOUS, connect, failure_of
+from nectar.catalog.index.locks import patiently
 from nectar.catalog.index.schema import MIGRATIONS, VERSION
-from nectar.catalog.index.spare import Spare
-from nectar.errors import CatalogFailure
+from nectar.catalog.index.spare import Spare, lacks_room
+from nectar.errors import CatalogFailure, CatalogUnavailableError
 from nectar.faults import Reach, nowhere
+from nectar.trust.files import PRIVATE, Access
 
 _T = TypeVar("_T")
-_INHERITED: Final[list[sqlite3.Connection]] = []
+_INHERITED: Final[set[sqlite3.Connection]] = set()
 _live: Final[weakref.WeakSet[Transactions]] = weakref.WeakSet()
-_opening: Final = threading.RLock()
-_ATTEMPTS: Final = 300  # to begin a new file, while others do
-_PAUSE: Final = 0.02  # seconds in between
+_opening = threading.RLock()
+_FORK: Final = 0.2  # seconds that a fork waits for threads that are inside SQLite
 
 
 class Transactions:
-    """A file with tables. One object may be used by many threads."""
+    """A file with tables. One object may be used by many threads.
 
-    def __init__(self, path: str | os.PathLike[str], *, reach: Reach = nowhere, read_only: bool = False) -> None:
+    alone_if_full: on a disk without room for what processes share, it is opened so that no other can use it.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        reach: Reach = nowhere,
+        read_only: bool = False,
+        access: Access = PRIVATE,
+        alone_if_full: bool = False,
+    ) -> None:
         self.path = Path(path)
         self.read_only = read_only
-        self._reach = reach
-        self._spare = Spare(self.path, reach)
+        self._reach, self._access, self._alone_if_full = reach, access, alone_if_full
+        self._spare = Spare(self.path, reach, access)
         with _opening:
             self._open()
             _live.add(self)
 
     def _open(self) -> None:
         self._process = os.getpid()
+        if _cut_off:
+            raise CatalogUnavailableError(
+                f"the catalog {self.path} cannot be used in this process: it was forked while a thread of its parent "
+                "was inside SQLite, which did not answer"
+            )
         self._lock = threading.RLock()
-        self._connection = connect(self.path, self.read_only)
+        self._names_are_durable = False
+        self._reading = threading.RLock()  # for the second connection
+        self._reader: sqlite3.Connection | None = None
+        try:
+            self._connect()
+        except CatalogFailure as failure:
+            if self.read_only or not lacks_room(failure, self.path.parent):
+                raise
+            self._open_without_room(failure)
+
+    def _open_without_room(self, failure: CatalogFailure) -> None:
+        """Opens the file on a full disk: in the spare room, or without what is shared with other processes."""
+        if self._spare.give_up():
+            try:
+                return self._connect()
+            except CatalogFailure as another:
+                failure = another
+        if not self._alone_if_full:
+            raise failure
+        return self._connect(alone=True)
+
+    def _connect(self, alone: bool = False) -> None:
+        self._alone = alone
+        self._connection = connect(self.path, self.read_only, self._access, alone)
         try:
             self._prepare()
         except BaseException:
@@ -54,7 +95,7 @@ class Transactions:
     # set-up
 
     def _prepare(self) -> None:
-        version = self._translate(lambda: self._connection.execute("PRAGMA user_version").fetchone()[0])
+        version = self._read(lambda connection: connection.execute("PRAGMA user_version").fetchone()[0])
         if version > VERSION:
             raise CatalogFailure(
                 f"the catalog {self.path} was written by a newer version of Nectar (format {version}, this one knows "
@@ -66,9 +107,20 @@ class Transactions:
                     f"the catalog {self.path} has the old format {version} and cannot be written here: open it once "
                     "with the right to write, so that it is brought up to date"
                 )
-            self._translate(self._migrate)
+            self._translate(self._migrate if version else self._begin)
         if not self.read_only:
             self._spare.hold()
+
+    def _begin(self) -> None:
+        """A new file has its tables, and nobody waits for the disk.
+
+        If the power fails now, there is no file, or one with a single page, and a log whose entries have checksums.
+        """
+        self._wait_for_disk("OFF")
+        try:
+            self._migrate()
+        finally:
+            self._wait_for_disk(SYNCHRONOUS)
 
     def _migrate(self) -> None:
         self._use_wal()
@@ -80,24 +132,19 @@ class Transactions:
                     self._connection.execute(statement)
             self._connection.execute(f"PRAGMA user_version={VERSION}")
 
+    def _wait_for_disk(self, how: str) -> None:
+        patiently(lambda: self._connection.execute(f"PRAGMA synchronous={how}"))
+
     def _use_wal(self) -> None:
-        """The file has a write-ahead log. SQLite does not wait here for others who do the same at this moment."""
-        for _ in range(_ATTEMPTS):
-            try:
-                self._connection.execute("PRAGMA journal_mode=WAL")
-                return
-            except sqlite3.OperationalError as error:
-                if "locked" not in str(error):
-                    raise
-                time.sleep(_PAUSE)
-        self._connection.execute("PRAGMA journal_mode=WAL")
+        """The file has a write-ahead log, also if others do the same at this moment."""
+        patiently(lambda: self._connection.execute("PRAGMA journal_mode=WAL"))
 
     @contextmanager
     def _writing(self, what: str) -> Iterator[sqlite3.Connection]:
         """A transaction that has the right to write from its beginning; rolled back if anything goes wrong."""
         with self._lock:
             self._reach(f"sql begin {what}")
-            self._connection.execute("BEGIN IMMEDIATE")
+            patiently(lambda: self._connection.execute("BEGIN IMMEDIATE"), self._version)
             try:
                 yield self._connection
                 self._reach(f"sql commit {what}")
@@ -114,21 +161,78 @@ class Transactions:
 
         return self._translate(transaction)
 
+    def _write_durably(self, what: str, action: Callable[[sqlite3.Connection], _T]) -> _T:
+        """The same; a loss of power afterwards loses nothing of it, and nothing that was written before."""
+
+        def transaction() -> _T:
+            with self._lock:
+                self._wait_for_disk("FULL")  # the log is synced as a whole, with all that came before
+                try:
+                    with self._writing(what) as connection:
+                        done = action(connection)
+                finally:
+                    self._wait_for_disk(SYNCHRONOUS)
+            self._make_names_durable()
+            return done
+
+        return self._translate(transaction)
+
+    def _make_names_durable(self) -> None:
+        """The names of the files, and that of their folder, are there after a loss of power; once for each process."""
+        if self._names_are_durable or not hasattr(os, "O_DIRECTORY"):
+            return
+        for folder in (self.path.parent, self.path.parent.parent):
+            self._reach("fsync folder of index")
+            with suppress(OSError):  # of others, which may not be opened
+                fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+                try:
+                    os.fsync(fd)
+                finally:
+                    os.close(fd)
+        self._names_are_durable = True
+
     def _free(self, what: str, action: Callable[[sqlite3.Connection], _T]) -> _T:
         """Writes what makes room: it can be done on a full disk as well."""
         try:
             return self._write(what, action)
         except CatalogFailure as failure:
-            if "full" in str(failure.__cause__) and self._spare.give_up():
-                return self._write(what, action)
-            raise
+            if not lacks_room(failure) or not (self._spare.give_up() or self._reuse_log()):
+                raise
+            return self._write(what, action)
+
+    def _reuse_log(self) -> bool:
+        """What is in the log of the file is in the file, so that the log has room again; False if it has not."""
+        try:
+            self._reach("sql reuse log")
+            with self._lock:
+                busy, pages, moved = self._connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
+        except sqlite3.Error:
+            return False
+        return not busy and 0 < pages == moved
 
     def _read(self, action: Callable[[sqlite3.Connection], _T]) -> _T:
         def reading() -> _T:
-            with self._lock:
-                return action(self._connection)
+            if self._lock.acquire(blocking=self._alone):
+                try:
+                    return patiently(lambda: action(self._connection))
+                finally:
+                    self._lock.release()
+            with self._reading:  # another thread writes, or waits for its turn to write
+                if self._reader is None:
+                    self._reader = connect(self.path, True, self._access)
+                reader = self._reader
+                return patiently(lambda: action(reader))
 
         return self._translate(reading)
+
+    def _version(self) -> int:
+        """Changes whenever somebody else has written."""
+        return int(self._connection.execute("PRAGMA data_version").fetchone()[0])
+
+    def try_writing(self) -> None:
+        """Somebody could write at this moment. Raises CatalogUnavailableError if not."""
+        same = "UPDATE counts SET number = number WHERE what = 'entries'"
+        self._write("try", lambda connection: connection.execute(same))
 
     def _snapshot(self, action: Callable[[sqlite3.Connection], _T]) -> _T:
         """Reads several times, as of one moment."""
@@ -146,41 +250,67 @@ class Transactions:
         """Runs an action; errors of SQLite say what to do."""
         if os.getpid() != self._process:
             # SQLite forbids a fork to use, or even to close, the connection it was born with.
-            _INHERITED.append(self._connection)
+            _INHERITED.update(each for each in (self._connection, self._reader) if each is not None)
             self._open()
         try:
             return action()
-        except sqlite3.Error as error:
-            raise CatalogFailure(explain(error, self.path)) from error
+        except BROKEN as error:
+            raise failure_of(error, self.path) from error
 
     def sound(self) -> list[str]:
         """What SQLite itself finds wrong with the file; empty if nothing."""
         found = self._read(lambda connection: [row[0] for row in connection.execute("PRAGMA integrity_check(10)")])
         return [] if found == ["ok"] else found
 
+    def erase(self) -> bool:
+        """Nothing of what was deleted is left in the file or its log; False if somebody else is reading just now."""
+
+        def erased(connection: sqlite3.Connection) -> bool:
+            connection.execute("VACUUM")
+            busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            return not busy
+
+        return self._read(erased)
+
     def close(self) -> None:
         """Ends the use of the file."""
-        with self._lock:
+        with self._lock, self._reading:
             self._connection.close()
+            if self._reader is not None:
+                self._reader.close()
 
 
 # SQLite has locks of its own. A child that is born while a thread holds one could never use SQLite again: nobody would
-# give it back. So whoever forks waits until no thread is inside.
+# give it back. So whoever forks waits until no thread is inside; where one does not come out, since its disk does not
+# answer, the child goes without.
 
 
 def _before_fork() -> None:
-    _opening.acquire()
-    _held.extend(each._lock for each in _live)
-    for lock in _held:
-        lock.acquire()
+    until = time.monotonic() + _FORK
+    _held.clear()
+    for lock in [_opening, *(lock for each in _live for lock in (each._lock, each._reading))]:
+        if not lock.acquire(timeout=max(0.0, until - time.monotonic())):
+            return _stuck.append(True)
+        _held.append(lock)
+    return None
 
 
 def _after_fork() -> None:
     while _held:
         _held.pop().release()
-    _opening.release()
+    _stuck.clear()
 
 
+def _after_fork_in_child() -> None:
+    global _cut_off, _opening
+    _cut_off = _cut_off or bool(_stuck)
+    _after_fork()
+    if _cut_off:
+        _opening = threading.RLock()  # a thread of the parent may have it
+
+
+_cut_off = False  # whether SQLite must not be used in this process
+_stuck: Final[list[bool]] = []
 _held: Final[list[threading.RLock]] = []
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)

@@ -6,7 +6,6 @@ for its own time: all of it but what the engine took.
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -25,12 +24,13 @@ from nectar.report.run import Outcome, Part, RunReport
 from nectar.report.site import call_site
 from nectar.report.watchers import watchers
 from nectar.session import Session
+from nectar.trust.secrets import logger
 
 if TYPE_CHECKING:
     from nectar.dialects.polars.several import Together
 
 _T = TypeVar("_T")
-_log: Final = logging.getLogger("nectar.polars")
+_log: Final = logger("nectar.polars")
 _AS_GIVEN: Final = "not kept: it ran as it was given, and may have seen other files than its key is made of"
 
 
@@ -168,7 +168,7 @@ class Look:
         finally:
             release(query)  # unless whoever writes the result has taken it over
         if self.site is not None and part.keeping == "being kept":
-            self.site.keeps = True
+            self.site.kept_now = True
         if part.keeping == "being kept" or self.session.steering.ledger.left > 0.0:
             catalog, found, site, began = query.catalog, query.keyed, call_site(), query.began
             self.session.keeper.submit(lambda: _remember(catalog, found, site, began))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from typing import Final
 
@@ -12,8 +11,9 @@ from nectar.dialects.polars.growth import grow
 from nectar.dialects.polars.keeping import keep
 from nectar.dialects.polars.query import Query, Run
 from nectar.dialects.polars.stored import StoredFrame
+from nectar.trust.secrets import logger
 
-_log: Final = logging.getLogger("nectar.polars")
+_log: Final = logger("nectar.polars")
 
 
 def computed(query: Query, run: Run) -> pl.DataFrame:

@@ -7,7 +7,6 @@ an input.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any, Final
 
@@ -41,8 +40,7 @@ _remembered: dict[bytes, Content] = {}
 _MOST: Final = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(msgspec.Struct, frozen=True):
     """What a step is.
 
     canonical: what it does. refusals: why its result must not be cached. live: it holds Python functions. acts: they
@@ -74,14 +72,13 @@ def content_of(step: Step) -> Content:
     return found
 
 
-@dataclass(slots=True)
-class _Reader:
+class _Reader(msgspec.Struct):
     step: Step
-    refusals: list[str] = field(default_factory=list)
-    functions: list[bytes] = field(default_factory=list)
+    refusals: list[str] = msgspec.field(default_factory=list)
+    functions: list[bytes] = msgspec.field(default_factory=list)
     live: bool = False
     acts: bool = False
-    unknown: frozenset[str] = field(default_factory=unknown_kinds)
+    unknown: frozenset[str] = msgspec.field(default_factory=unknown_kinds)
 
     def read(self) -> Content:
         kind = self.step.kind

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from nectar.catalog.service import Catalog
-from nectar.datasets.access import Place, catalog_knowing, result_of
 from nectar.dialects.polars.plan import Step
 from nectar.dialects.polars.stored import rows_of
 from nectar.keys.values.polars_functions import given_in
 from nectar.program.tree import Order
+
+if TYPE_CHECKING:  # few plans scan results
+    from nectar.catalog.service import Catalog
+    from nectar.datasets.access import Place
 
 # Made again, it may have its rows in another order, and its sums may differ in the last bit: parts of programs that use
 # it in several places must not be answered from two makings of it.
@@ -42,12 +44,16 @@ class ResultReader:
     @property
     def place(self) -> Place:
         """Where it was scanned."""
+        from nectar.datasets.access import Place
+
         return Place(self.home, self.store)
 
     def __call__(
         self, with_columns: list[str] | None, predicate: bytes | None, n_rows: int | None, batch_size: int | None
     ) -> tuple[Iterator[pl.DataFrame], bool]:
         """The rows and columns that are wanted."""
+        from nectar.datasets.access import catalog_knowing, result_of
+
         frame = result_of(catalog_knowing(self.key, self.place), self.key, self.label).to_polars()
         return rows_of(frame, with_columns, predicate, n_rows)
 
@@ -81,6 +87,8 @@ def schema_bytes(frame: pl.DataFrame) -> bytes:
 
 def schema_in(catalog: Catalog, key: bytes, label: str) -> pl.Schema:
     """The schema of a result, from the record of how it came about; otherwise from the result itself."""
+    from nectar.datasets.access import result_of
+
     recorded = catalog.index.schema_of(key)
     if recorded is not None:
         return pl.read_ipc_stream(io.BytesIO(recorded)).schema

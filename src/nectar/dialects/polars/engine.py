@@ -6,9 +6,10 @@ looked at. The others run as they are, and cost microseconds.
 
 from __future__ import annotations
 
-import logging
+import sys
 import weakref
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,18 +18,20 @@ from polars._utils.async_ import _AioDataFrameResult, _GeventDataFrameResult
 from polars.lazyframe import engine_config
 from polars.lazyframe.query_result import SingleNodeQueryResult
 
-from nectar.overhead.sites import Site
+from nectar.overhead.loading import loading
+from nectar.overhead.sites import Site, is_own
 from nectar.report.run import RunReport
-from nectar.report.site import frame_of_program
 from nectar.report.watchers import watchers
 from nectar.session import Session, current, running
 from nectar.threads import started
+from nectar.trust.secrets import logger
 
 if TYPE_CHECKING:
     from nectar.dialects.polars.collecting import Look
     from nectar.dialects.polars.query import Query
 
-_log: Final = logging.getLogger("nectar.polars")
+_log: Final = logger("nectar.polars")
+_LOOKING: Final = "nectar.dialects.polars.collecting"  # loaded with the first look
 
 
 class PolarsEngine(pl.Engine):
@@ -62,7 +65,7 @@ class PolarsEngine(pl.Engine):
         """Where in the program a query runs; None if it is looked at in any case."""
         if session is None or not self.steers or watchers:
             return None
-        return session.steering.site(frame_of_program())
+        return session.steering.sites.here()
 
     def _look(self, session: Session, report: RunReport, site: Site | None) -> Look | None:
         """What looks at a query; None if it cannot be had, and then the query runs as it is."""
@@ -88,10 +91,12 @@ class PolarsEngine(pl.Engine):
         site = self._site(session)
         if background:
             return self._unfinished(session, site, lf, "collect", {"optimizations": optimizations, "background": True})
+        if site is not None and site.limit:
+            return self._collect_alone(session, site, lf, optimizations)
         return self._collect(session, site, lf, optimizations)
 
     def _collect(self, session: Session, site: Site | None, lf: pl.LazyFrame, optimizations: Any) -> pl.DataFrame:
-        if site is None or session.steering.looks_at(site):
+        if site is None or session.steering.looks_at(site, _LOOKING):
             with running() as report:
                 look = self._look(session, report, site)
                 options = {"optimizations": optimizations}
@@ -99,21 +104,32 @@ class PolarsEngine(pl.Engine):
         return self._collect_alone(session, site, lf, optimizations)
 
     def _collect_alone(self, session: Session, site: Site, lf: pl.LazyFrame, optimizations: Any) -> pl.DataFrame:
-        """The frame of a query that Nectar cannot help, as far as it knows."""
+        """The frame of a query that Nectar cannot help, as far as it knows.
+
+        There may be ten thousand. Between two of them Polars uses the caches of the processor, so that a call in here
+        takes ten times what it takes in a loop: there are few.
+        """
         steering = session.steering
-        begun = steering.timer()
+        timer = steering.timer
+        begun = timer()
         try:
             frame: pl.DataFrame = self.inner.collect(lf, optimizations=optimizations)
         except BaseException:
             session.totals.count_failed()
             raise
-        seconds = steering.timer() - begun
-        if not steering.is_worth_a_late_look(site, seconds):
-            quick = steering.ran_alone(site, seconds)
-            with running() as report:
-                report.leave_alone(quick)
-            session.totals.leave_alone(quick)
-            return frame
+        seconds = timer() - begun
+        if seconds <= site.limit:
+            session.leave_quick_alone(site, seconds)
+        elif steering.is_worth_a_late_look(site, seconds, _LOOKING):
+            self._look_late(session, site, lf, optimizations, frame, seconds)
+        else:
+            session.leave_alone(steering.ran_alone(site, seconds))
+        return frame
+
+    def _look_late(
+        self, session: Session, site: Site, lf: pl.LazyFrame, optimizations: Any, frame: pl.DataFrame, seconds: float
+    ) -> None:
+        """A query that was left alone, and took so long, has been looked at now that it has run."""
         with running() as report:
             try:
                 look = self._look(session, report, site)
@@ -121,7 +137,6 @@ class PolarsEngine(pl.Engine):
                     look.late(lf, optimizations, frame, seconds)
             except (Exception, pl.exceptions.PanicException):  # a mistake in Nectar must not stop the program
                 _log.exception("a query that has run could not be looked at")
-        return frame
 
     def execute(self, lf: pl.LazyFrame, *, optimizations: Any) -> Any:
         """The frame of a query, as Polars wraps it."""
@@ -137,7 +152,7 @@ class PolarsEngine(pl.Engine):
     ) -> list[pl.DataFrame]:
         if session is None:
             return self.inner.collect_all(lfs, optimizations=optimizations)  # type: ignore[no-any-return]
-        if site is None or session.steering.looks_at(site):
+        if site is None or session.steering.looks_at(site, _LOOKING):
             with running() as report:
                 look = self._look(session, report, site)
                 if look is not None:
@@ -184,7 +199,8 @@ class PolarsEngine(pl.Engine):
         self, session: Session, site: Site | None, lf: pl.LazyFrame, method: str, options: dict[str, Any]
     ) -> Any:
         """A result that is still being computed when it is handed out: how long it takes is not known."""
-        rewritten, query, look = self._rewritten(session, site, lf, options["optimizations"])
+        looks = site is None or session.steering.looks_at(site, _LOOKING)
+        rewritten, query, look = self._rewritten(session, site, lf, options) if looks else (lf, None, None)
         result = getattr(self.inner, method)(rewritten, **options)
         if look is not None:
             look.end()
@@ -216,11 +232,11 @@ class PolarsEngine(pl.Engine):
     def _sink(self, method: str, lf: pl.LazyFrame, target: Any, options: dict[str, Any]) -> None:
         session = current()
         write = getattr(self.inner, method)
-        if session is None:
+        if session is None or (self.steers and is_own()):
             write(lf, target, **options)
             return
         site = self._site(session)
-        if site is not None and not session.steering.looks_at(site):
+        if site is not None and not session.steering.looks_at(site, _LOOKING):
             _left_alone(session, site, lambda: write(lf, target, **options))
         else:
             self._sink_looked_at(session, site, write, lf, target, options)
@@ -230,7 +246,7 @@ class PolarsEngine(pl.Engine):
     def _sink_looked_at(
         self, session: Session, site: Site | None, write: Any, lf: pl.LazyFrame, target: Any, options: dict[str, Any]
     ) -> None:
-        rewritten, query, look = self._rewritten(session, site, lf, options["optimizations"])
+        rewritten, query, look = self._rewritten(session, site, lf, options)
         begun = session.steering.timer()
         try:
             write(rewritten, target, **options)
@@ -251,12 +267,11 @@ class PolarsEngine(pl.Engine):
         session.totals.count_unkept("its result went into a file or to a function")
 
     def _rewritten(
-        self, session: Session, site: Site | None, lf: pl.LazyFrame, optimizations: Any
+        self, session: Session, site: Site | None, lf: pl.LazyFrame, options: dict[str, Any]
     ) -> tuple[pl.LazyFrame, Query | None, Look | None]:
         """The query with its known parts as sources, or as it is; and the look that is to be ended."""
-        looks = site is None or session.steering.looks_at(site)
-        look = self._look(session, RunReport(), site) if looks else None
-        return (lf, None, None) if look is None else (*look.rewritten(lf, optimizations), look)
+        look = self._look(session, RunReport(), site)
+        return (lf, None, None) if look is None else (*look.rewritten(lf, options["optimizations"]), look)
 
 
 class _EngineOfAll(PolarsEngine):
@@ -266,13 +281,13 @@ class _EngineOfAll(PolarsEngine):
 
 
 def _loaded(session: Session) -> type[Look]:
-    """What looks at queries. Loading it takes time, the first time."""
-    begun = session.steering.timer()
+    """What looks at queries, its catalog open: the first one waits for that, which says nothing of what looks cost."""
+    if _LOOKING not in sys.modules:
+        with loading(session.steering, _LOOKING):
+            import_module(_LOOKING)
+            session.catalog  # noqa: B018 - it is opened
     from nectar.dialects.polars.collecting import Look
 
-    seconds = session.steering.timer() - begun
-    if seconds > 1e-3:
-        session.steering.ledger.spend("starting", seconds)
     return Look
 
 
@@ -287,9 +302,7 @@ def _left_alone(session: Session, site: Site, run: Callable[[], Any], queries: i
         raise
     seconds = timer() - begun
     quick = session.steering.ran_alone(site, seconds)
-    with running() as report:
-        report.leave_alone(quick, queries)
-    session.totals.leave_alone(quick, queries)
+    session.leave_alone(quick, queries)
     return found
 
 
@@ -342,17 +355,15 @@ _replaced: Final[dict[str, Any]] = {}
 
 def install() -> None:
     """From now on every query runs through Nectar, whichever engine of Polars it names."""
-    if _replaced:
-        return
     by_name: Any = engine_config._ENGINE_BY_NAME
     for name, engine in list(by_name.items()):
-        _replaced[name] = engine
-        by_name[name] = _EngineOfAll(engine)
+        if not isinstance(engine, _EngineOfAll):  # two threads may be here at once: what is put back is always plain
+            _replaced[name] = engine
+            by_name[name] = _EngineOfAll(engine)
 
 
 def uninstall() -> None:
     """From now on queries run as plain Polars."""
     by_name: Any = engine_config._ENGINE_BY_NAME
-    for name, engine in _replaced.items():
-        by_name[name] = engine
-    _replaced.clear()
+    while _replaced:
+        by_name.update([_replaced.popitem()])

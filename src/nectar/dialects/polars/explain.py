@@ -5,7 +5,6 @@ In: a lazy frame, or a query that is about to run. Out: a QueryExplanation. Look
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -26,8 +25,9 @@ from nectar.report.site import call_site
 from nectar.report.watchers import watchers
 from nectar.rewrite.choose import Choice, choose, wanted
 from nectar.session import Session
+from nectar.trust.secrets import logger
 
-_log: Final = logging.getLogger("nectar.polars")
+_log: Final = logger("nectar.polars")
 _SHOWN_CHANGES: Final = 2
 _PATIENCE: Final = 1.0  # seconds
 _FIRST: Final = "it runs for the first time"

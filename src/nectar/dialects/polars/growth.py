@@ -5,7 +5,6 @@ Law: whatever goes wrong in here, the query is computed as a whole.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from functools import partial
 from typing import Final
@@ -26,8 +25,9 @@ from nectar.errors import EnvironmentFailure
 from nectar.model.entry import Span
 from nectar.report.site import call_site
 from nectar.rewrite.states import Piece
+from nectar.trust.secrets import logger
 
-_log: Final = logging.getLogger("nectar.polars")
+_log: Final = logger("nectar.polars")
 
 
 def grow(query: Query, run: Run) -> None:

@@ -6,7 +6,6 @@ reason of a miss. It holds words and digests, no data, and of files their names 
 
 from __future__ import annotations
 
-import logging
 import sys
 import uuid
 import weakref
@@ -19,14 +18,16 @@ from urllib.parse import urlsplit
 import msgspec
 import polars as pl
 
+from nectar.catalog.losses import whole_recipe
 from nectar.catalog.service import Catalog
 from nectar.dialects.polars.keying import Keyed
 from nectar.dialects.polars.plan import Step
 from nectar.dialects.polars.words import detail_of, phrases_of
 from nectar.keys.values.polars_functions import callback_in
 from nectar.keys.values.polars_plans import is_python
+from nectar.trust.secrets import logger, redacted
 
-_log: Final = logging.getLogger("nectar.polars")
+_log: Final = logger("nectar.polars")
 _PROCESS: Final = uuid.uuid4().hex
 _COMPARED: Final = 40  # of the latest records of a script
 _MOST_FILES: Final = 1000  # of a scan; the names of more are not written down
@@ -87,13 +88,13 @@ def _steps(keyed: Keyed) -> Iterator[StepRecord]:
         step = keyed.plan.steps[number]
         keys = tuple(map(short, node.keys))
         if not node.inputs:
-            yield StepRecord(node.text, "", (), keys[0], keys, short(node.program), sources.get(number, ()))
+            yield StepRecord(redacted(node.text), "", (), keys[0], keys, short(node.program), sources.get(number, ()))
             continue
         content = keyed.contents[number]
         assert content is not None, "only sources have none"
         traces = tuple(_traces(step)) if content.live else ()
         yield StepRecord(
-            node.text, detail_of(step), phrases_of(step), short(content.canonical), keys, short(node.program),
+            redacted(node.text), detail_of(step), phrases_of(step), short(content.canonical), keys, short(node.program),
             traces=traces,
         )  # fmt: skip
 
@@ -170,7 +171,7 @@ def nearest(catalog: Catalog, current: ProgramRecord) -> ProgramRecord | None:
     best, most = None, 0
     # A record may have been written after the query began, in the background, and yet be of an earlier one.
     for version in catalog.index.versions(label())[:_COMPARED]:
-        parts = catalog.index.get_recipe(version.trace)
+        parts = whole_recipe(catalog.index, version.trace)
         record = _decoded(parts[0]) if parts else None
         if record is None or record.at >= current.at or _is_another_query(record, current):
             continue

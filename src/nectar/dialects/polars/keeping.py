@@ -6,7 +6,6 @@ Whoever computes says so, and others wait for it; what is kept has a recipe, and
 from __future__ import annotations
 
 import io
-import logging
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
@@ -16,23 +15,24 @@ from nectar.catalog.service import Kept
 from nectar.dialects.polars.query import Query, about, changed, is_opened
 from nectar.errors import EnvironmentFailure
 from nectar.model.entry import Entry
-from nectar.recipes.environment import working_folder
+from nectar.recipes.folder import working_folder
 from nectar.report.run import Part
 from nectar.report.site import call_site
 from nectar.rewrite.choose import Choice
 from nectar.session import Session
+from nectar.trust.secrets import logger
 
 if TYPE_CHECKING:
     from nectar.dialects.polars.pickling import Pickles
 
-_log: Final = logging.getLogger("nectar.polars")
+_log: Final = logger("nectar.polars")
 
 
 def claimed(query: Query) -> bool:
     """Whether another process has computed the result meanwhile; otherwise this one says that it does."""
     root = query.keyed.program.root
     settings = query.session.settings
-    if query.root.refusal or settings.refresh or settings.read_only or not query.keyed.sources:
+    if query.root.refusal or settings.refresh or query.catalog.read_only or not query.keyed.sources:
         return False
     if query.keyed.is_result(root):  # whoever makes it again reserves it, and would wait for us
         return False
@@ -118,41 +118,48 @@ def keep(
     pending, site = query.session.pending, call_site()
     pending[node.key] = (landed, copy)
 
-    def write() -> None:
-        kept = False
-        begun = perf_counter()
-        try:
-            from nectar.dialects.polars.growth import spans_of, watch  # these take long to load
-            from nectar.dialects.polars.provenance import sources_of
-            from nectar.dialects.polars.recipe import Made, recorded
+    kept = False
 
-            why_not = ("" if asked else query.catalog.worth_keeping(seconds, size)) or changed(query, looking)
-            if why_not:
-                part.keeping = f"not kept: {why_not.removeprefix('not kept: ')}"
-                return
-            keys = tuple(entry.key for entry in made_from)
-            made = Made(query.keyed, number, copy, what, seconds, keys, folder, pickles)
-            recipe = recorded(query.catalog, query.session.inputs, made)
-            answer = query.catalog.keep(
-                node.key, node.program, copy, table=True, seconds=seconds, made_from=made_from, about=what,
-                made=query.began, replaces=query.session.settings.refresh, spans=spans_of(query, number),
-                sources=lambda: sources_of(query.keyed, number, copy, site),
-                recipe=recipe.identity, rebuildable=recipe.rebuildable,
-            )  # fmt: skip
-            kept = isinstance(answer, Kept)
-            part.keeping = "kept" if isinstance(answer, Kept) else f"not kept: {answer.reason}"
-            if isinstance(answer, Kept):
-                query.session.totals.count_kept(answer.entry.size)
-                steering.wrote(size, perf_counter() - begun)
-        finally:
-            pending.pop(node.key, None)
-            if reservation is not None:
-                reservations = query.session.reservations
-                reservations.done(reservation) if kept else reservations.give_back(reservation)
-        if kept:
+    def write() -> None:
+        nonlocal kept
+        begun = perf_counter()
+        from nectar.dialects.polars.growth import spans_of, watch  # these take long to load
+        from nectar.dialects.polars.provenance import sources_of
+        from nectar.dialects.polars.recipe import Made, recorded
+
+        why_not = ("" if asked else query.catalog.worth_keeping(seconds, size)) or changed(query, looking)
+        if why_not:
+            part.keeping = f"not kept: {why_not.removeprefix('not kept: ')}"
+            return
+        keys = tuple(entry.key for entry in made_from)
+        made = Made(query.keyed, number, copy, what, seconds, keys, folder, pickles)
+        recipe = recorded(query.catalog, query.session.inputs, made)
+        answer = query.catalog.keep(
+            node.key, node.program, copy, table=True, seconds=seconds, made_from=made_from, about=what,
+            made=query.began, replaces=query.session.settings.refresh, spans=spans_of(query, number),
+            sources=lambda: sources_of(query.keyed, number, copy, site),
+            recipe=recipe.identity, rebuildable=recipe.rebuildable,
+        )  # fmt: skip
+        kept = isinstance(answer, Kept)
+        part.keeping = "kept" if isinstance(answer, Kept) else f"not kept: {answer.reason}"
+        if isinstance(answer, Kept):
+            query.session.totals.count_kept(answer.entry.size)
+            steering.wrote(size, perf_counter() - begun)
+            over()
             watch(query)  # when nobody waits any more: a file may have to be read
 
-    query.session.keeper.submit(write, size)
+    def over() -> None:
+        nonlocal reservation
+        if part.keeping == "being kept":
+            part.keeping = "not kept: the catalog could not be used"
+        if pending.get(node.key, (None,))[0] is landed:
+            del pending[node.key]
+        held, reservation = reservation, None
+        if held is not None:
+            reservations = query.session.reservations
+            reservations.done(held) if kept else reservations.give_back(held)
+
+    query.session.keeper.submit(write, size, over)
 
 
 def _pickles(query: Query, number: int) -> Pickles | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import polars as pl
+from msgspec import Struct
+from msgspec.structs import replace
 
 from nectar.dialects.polars.behaviour import columns_named, group_names, is_breaker, order_of
 from nectar.dialects.polars.categories import NUMBERED, are_numbered
@@ -26,8 +27,7 @@ from nectar.store.inputs.identity import Identity
 _MOST_FILTERS: Final = 32  # that are taken as one: each looks at all below it
 
 
-@dataclass(frozen=True, slots=True)
-class Keyed:
+class Keyed(Struct, frozen=True):
     """A plan as a program.
 
     step_of: for each node the step it stands for; the first, if several are the same. node_of: for each step its node,

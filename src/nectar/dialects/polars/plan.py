@@ -10,7 +10,6 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
@@ -50,8 +49,7 @@ class _Arena(msgspec.Struct):
 _decode: Final = msgspec.msgpack.Decoder(_Arena).decode
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(msgspec.Struct, frozen=True, eq=False):
     """One step. kind: as Polars calls it. body: its content, inputs left out. inputs: numbers of other steps.
 
     functions: keeps the Python functions of the plan, which the body only has tokens of.
@@ -60,7 +58,7 @@ class Step:
     kind: str
     body: dict[str, Any]
     inputs: tuple[int, ...]
-    functions: Functions = field(default_factory=Functions, compare=False, repr=False)
+    functions: Functions = msgspec.field(default_factory=Functions)
 
 
 class Plan:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 import polars as pl
+from msgspec.structs import replace
 
 from nectar import __version__
 from nectar.dialects.polars.derived import reader_of, schema_bytes

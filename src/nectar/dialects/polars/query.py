@@ -6,13 +6,13 @@ is kept was computed from inputs that are, after the computation, what they were
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Container, Iterable
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from nectar.catalog.service import Catalog
 from nectar.dialects.polars.callbacks import refusal_of_calls
@@ -27,12 +27,13 @@ from nectar.quantities import show_size
 from nectar.rewrite.choose import Choice, choose_opened, wanted
 from nectar.session import Session
 from nectar.store.inputs.identify import Inputs
-from nectar.store.read import Result
+from nectar.store.problem import Damaged, Gone
+from nectar.trust.secrets import logger
 
 if TYPE_CHECKING:
     from nectar.dialects.polars.incremental.parts import Parts
 
-_log: Final = logging.getLogger("nectar.polars")
+_log: Final = logger("nectar.polars")
 _IN_MEMORY: Final = 256 << 10  # bytes of frames in memory, beyond which writing down the plan takes too long
 _CONSTANTS: Final = 1 << 20  # the same for series in expressions
 
@@ -44,8 +45,7 @@ _OF_OTHER_FILES: Final = (
 Run = Callable[[pl.LazyFrame], pl.DataFrame]
 
 
-@dataclass(slots=True)
-class Query:
+class Query(Struct, eq=False):
     """A query with its keys, and what is known of it: sources for its parts, and the entries they come from."""
 
     session: Session
@@ -252,10 +252,11 @@ def is_opened(query: Query, number: int, entry: Entry) -> bool:
         query.known[number], query.entries[number] = StoredFrame.of(pending[1].clone()), entry
         return True
     try:
-        opened = query.catalog.open(entry)
-        if not isinstance(opened, Result):
+        whole = number == query.keyed.program.root
+        opened = query.catalog.open(entry, in_part=not whole)
+        if isinstance(opened, Gone | Damaged):
             return False
-        stored = StoredFrame.opened(opened, whole=number == query.keyed.program.root)
+        stored = StoredFrame.opened(opened, whole=whole)
     except (EnvironmentFailure, NectarError) as failure:
         _log.info("%s is computed again: %s", entry.about, failure)
         return False

@@ -6,14 +6,14 @@ in here, the result is kept all the same, and counts as one that cannot be made 
 
 from __future__ import annotations
 
-import logging
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import polars as pl
+from msgspec.structs import replace
 
 from nectar.catalog.service import Catalog
 from nectar.datasets.access import catalog_knowing
@@ -24,12 +24,14 @@ from nectar.dialects.polars.keying import Keyed, key_over, keyed
 from nectar.dialects.polars.pickling import AT_ONCE, Pickles, functions_in, pickles_of, with_pickles
 from nectar.dialects.polars.plan import Plan
 from nectar.dialects.polars.scans import is_fixed, with_files, without_secrets
+from nectar.dialects.polars.words import may_hold_secret
 from nectar.errors import UserError
 from nectar.keys.values.polars_plans import Callback
 from nectar.program.tree import Program
 from nectar.recipes.environment import environment_here
 from nectar.recipes.inputs import input_file
 from nectar.recipes.recipe import (
+    SECRET,
     Checksum,
     Code,
     Environment,
@@ -44,8 +46,9 @@ from nectar.recipes.recipe import (
 from nectar.rewrite.consistency import run_dependent
 from nectar.store.inputs.address import without_credentials
 from nectar.store.inputs.identify import Inputs
+from nectar.trust.secrets import logger
 
-_log: Final = logging.getLogger("nectar.polars")
+_log: Final = logger("nectar.polars")
 DIALECT: Final = "polars"
 _SOURCES: Final = ("Scan", "DataFrameScan")
 
@@ -99,6 +102,8 @@ def recipe_of(inputs: Inputs, made: Made) -> Written:
     scans = _scans(found, _aligned_copy(found, step, data, pickles))
     functions = functions_of(found.plan, below)
     code = _code_of(functions, pickles) if functions else Code()
+    if any(may_hold_secret(found.plan.steps[each]) for each in below):
+        code.refusals.append(f"an expression of it holds {SECRET}")
     undetermined, tainted = run_dependent(found.program)
     recipe = Recipe(
         DIALECT, node.key, node.program, made.about, made.seconds, this_environment(),

@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import polars as pl
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from nectar.dialects.polars.plan import Plan, Step, traverser_of
 from nectar.dialects.polars.scans import Source, frame_source, refusal_of, scan_source, shown_files
@@ -23,7 +24,7 @@ from nectar.store.inputs.identity import Identity
 
 SOURCES: Final = frozenset({"Scan", "DataFrameScan"})
 _EXPANDED: Final = frozenset("*?[")
-_ARROW_SCAN: Final = re.compile(r"Ipc SCAN \[.*\]")
+_ARROW_SCAN: Final = r"Ipc SCAN \[.*\]"
 _OPERANDS: Final = (  # where expressions, as Polars shows them, have others
     "arguments", "by", "expr", "falsy", "function", "idx", "input", "left", "length", "offset", "order_by",
     "partition_by", "predicate", "right", "truthy",
@@ -33,8 +34,7 @@ _SHOWN: Final = frozenset({"parquet", "csv", "ndjson"})  # scans whose files a r
 Schema = Mapping[str, pl.DataType]
 
 
-@dataclass(frozen=True, slots=True)
-class Sources:
+class Sources(Struct, frozen=True):
     """The sources of a plan, by the number of their step.
 
     found: what each is. identities: of their files. failures: why the files of some could not be identified. frame:
@@ -152,8 +152,7 @@ def _scan(plan: Plan, number: int, shown: Leaf | None, files: tuple[str, ...] | 
 # the leaves of a resolved frame, and the steps they come from
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
+class Leaf(Struct, frozen=True):
     """A source as Polars has resolved it. kind: as the plan calls it. files: None where Polars does not show them.
 
     text: what it shows instead. size: bytes of a frame in memory.
@@ -190,7 +189,7 @@ def leaves_of(frame: pl.LazyFrame) -> tuple[Leaf, ...]:
             found.append(_leaf(traverser))
         pending.extend(reversed(inputs))
     if any(leaf.kind == "ipc" for leaf in found):  # the first file of each, and how many there are
-        text = tuple(_ARROW_SCAN.findall(frame._ldf.describe_plan()))
+        text = tuple(re.findall(_ARROW_SCAN, frame._ldf.describe_plan()))
         found = [replace(leaf, text=text) if leaf.kind == "ipc" else leaf for leaf in found]
     return tuple(found)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -43,8 +42,7 @@ _OF_LINES: Final = frozenset({"Csv", "NDJson"})
 _KNOWN_FORMATS: Final = _COLUMNAR | _OF_LINES
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(msgspec.Struct, frozen=True):
     """canonical: everything about a source but the content of its files. files: what it reads, in order."""
 
     canonical: bytes
@@ -191,8 +189,7 @@ def _with_schema(options: dict[str, Any], schema: Any) -> dict[str, Any]:
     return {**options, "options": inner} if "options" in options else inner
 
 
-@dataclass(frozen=True, slots=True)
-class Lines:
+class Lines(msgspec.Struct, frozen=True):
     """How a scan reads files of lines.
 
     header: the first line names columns. comment: what lines begin with that are left out. quoted: a line may end

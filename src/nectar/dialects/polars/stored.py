@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import polars as pl
 
-from nectar.store.read import Result
+if TYPE_CHECKING:
+    from nectar.store.read import Result
 
 _sources: Final[dict[int, _Columns]] = {}
 _failed: Final[set[int]] = set()

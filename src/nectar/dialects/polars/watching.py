@@ -7,12 +7,15 @@ itself reads and writes stands in their plans.
 
 from __future__ import annotations
 
-import logging
+import os
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import FunctionType
 from typing import Any, Final, TypeVar
+
+import msgspec
+import polars as pl
 
 from nectar.dialects.observed import told
 from nectar.dialects.polars.pickling import functions_in
@@ -23,17 +26,19 @@ from nectar.keys.values import polars_functions
 from nectar.keys.values.polars_plans import Callback
 from nectar.observation import monitoring, profile
 from nectar.observation.effects import Allowed, Observation
+from nectar.observation.imports import followed, module_named
 from nectar.observation.reach import sources_reached
 from nectar.observation.texts import texts_of
 from nectar.observation.watch import Watch
-from nectar.report.site import frame_of_program
+from nectar.overhead.sites import frame_of_program
+from nectar.trust.secrets import logger, redacted
 
 _T = TypeVar("_T")
 if not monitoring.IS_THERE:
     polars_functions.through = profile.call
 _ADVICE: Final = "Say with nectar.pure that the result of the function depends on nothing else, if you know it"
 _IN_EXPRESSION: Final = "This error occurred in the following expression:"
-_log: Final = logging.getLogger("nectar.polars")
+_log: Final = logger("nectar.polars")
 
 
 def watched(query: Query, run: Run) -> Run:
@@ -67,13 +72,16 @@ def _name_functions(error: BaseException) -> None:
 def _begun(queries: Sequence[Query]) -> Watch | None:
     """What watches queries from now on; None if that cannot be had, and then they are not kept."""
     try:
-        files = [path for query in queries for _, source, _ in query.keyed.sources for path in source.files]
+        sources = [source for query in queries for _, source, _ in query.keyed.sources]
+        files = [os.path.abspath(path) for source in sources for path in source.files]
         functions = [function for query in queries for function in _functions_of(query)]
+        reached = sources_reached(functions, ())
         watch = Watch(
             Allowed(frozenset(files)),
-            texts_of(functions),
+            texts_of(functions, _frames_of(queries)),
             vouched=any(map(declared.is_pure, functions)),
-            sources=sources_reached(functions, ()),
+            sources=followed(reached),
+            named=module_named(reached, functions, ()),
             elsewhere=True,
             called=all(each.called is not each.function for query in queries for each in _callbacks_of(query)),
         )
@@ -82,6 +90,12 @@ def _begun(queries: Sequence[Query]) -> Watch | None:
     except Exception:  # a mistake in Nectar must not stop the program
         _cannot_watch(queries)
         return None
+
+
+def _frames_of(queries: Sequence[Query]) -> list[pl.DataFrame]:
+    """The frames in memory that queries hold, which may name files; large ones are not cached at all."""
+    held = [msgspec.msgpack.decode(frame) for query in queries for frame in query.keyed.plan.frames[1:]]
+    return [pl.read_ipc_stream(bytes(stream)) for frame in held for stream in frame["value"]]
 
 
 def _end(watch: Watch | None, queries: Sequence[Query], error: BaseException | None = None) -> None:
@@ -134,6 +148,7 @@ def _note(query: Query, observations: Sequence[Observation], alone: bool) -> Non
 def _warn(text: str) -> None:
     """Says, where the program runs the query, why it is computed each time."""
     frame: Any = frame_of_program()
+    text = redacted(text)
     try:
         if frame is not None:
             warnings.warn_explicit(text, NectarWarning, frame.f_code.co_filename, frame.f_lineno)

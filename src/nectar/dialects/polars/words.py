@@ -10,6 +10,7 @@ import msgspec
 import polars as pl
 
 from nectar.dialects.polars.plan import Step
+from nectar.trust.secrets import HIDDEN, is_secret_name, looks_secret, redacted
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 _LONGEST: Final = 160
@@ -23,6 +24,8 @@ _TOLD: Final = frozenset(
      "Pivot", "MergeSorted", "Gather", "MatchToSchema"}
 )  # fmt: skip
 _DYNAMIC: Final = re.compile(r"dyn (?:int|float|str): ")
+_COLUMN: Final = re.compile(r'(?:col|alias)\("((?:[^"\\]|\\.)*)"\)')
+_TEXTS: Final = re.compile(r'((?:col|alias)\()?("(?:[^"\\]|\\.)*")')
 
 
 def phrases_of(step: Step) -> tuple[str, ...]:
@@ -47,7 +50,8 @@ def detail_of(step: Step) -> str:
 
 
 def shortened(text: str) -> str:
-    """The text, or its beginning."""
+    """The text, or its beginning; without what may be a credential."""
+    text = redacted(text)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
@@ -74,12 +78,40 @@ def _is_long(values: list[Any]) -> bool:
 
 
 def _expression(value: Any) -> str:
-    """An expression as Polars shows it."""
+    """An expression as Polars shows it, without what may be a credential."""
     if value is None:
         return "all columns"
-    try:
-        text = str(pl.Expr.deserialize(_encode(value)))
-    except Exception:  # only words are lost
-        return "an expression"
+    text = _without_secrets(_shown(value)) or "an expression"
     text = _DYNAMIC.sub("", " ".join(text.split())).replace(".()", ".map(a Python function)")
     return text[1:-1] if text.startswith("[(") and text.endswith(")]") else text
+
+
+def _shown(value: Any) -> str:
+    """An expression as Polars shows it; empty if it cannot."""
+    try:
+        return str(pl.Expr.deserialize(_encode(value)))
+    except Exception:  # only words are lost
+        return ""
+
+
+def _without_secrets(text: str) -> str:
+    """An expression without the texts that a column is compared or filled with that is called like a credential."""
+    if any(map(is_secret_name, _COLUMN.findall(text))):
+        return _TEXTS.sub(lambda match: match[0] if match[1] else f'"{HIDDEN}"', text)
+    return text
+
+
+def may_hold_secret(step: Step) -> bool:
+    """Whether an expression of a step may hold a credential."""
+    if step.kind not in _TOLD:
+        return False
+    return any(_without_secrets(text) != text or looks_secret(text) for text in map(_shown, _values(step.body)))
+
+
+def _values(body: Any) -> Iterator[Any]:
+    """The expressions in a step, as they are serialised."""
+    for name, value in body.items() if isinstance(body, dict) else ():
+        if name in _EXPRESSIONS:
+            yield from (each for each in (value if isinstance(value, list) else [value]) if each is not None)
+        elif isinstance(value, dict):
+            yield from _values(value)

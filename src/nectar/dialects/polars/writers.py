@@ -7,7 +7,6 @@ own, which all eager methods share. Law: what is written, returned and raised is
 from __future__ import annotations
 
 import functools
-import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -16,24 +15,26 @@ import polars as pl
 
 from nectar.dialects.polars.engine import learn_content
 from nectar.session import current
+from nectar.trust.secrets import logger
 
 _METHODS: Final = ("write_csv", "write_ndjson")
 _replaced: Final[dict[str, Callable[..., Any]]] = {}
-_log: Final = logging.getLogger("nectar.polars")
+_log: Final = logger("nectar.polars")
 
 
 def install() -> None:
     """From now on files that frames write are learned."""
-    for name in _METHODS if not _replaced else ():
-        _replaced[name] = getattr(pl.DataFrame, name)
-        setattr(pl.DataFrame, name, _learning(_replaced[name]))
+    for name in _METHODS:
+        method = getattr(pl.DataFrame, name)
+        if not hasattr(method, "learns"):  # two threads may be here at once: what is put back is always plain
+            _replaced[name] = method
+            setattr(pl.DataFrame, name, _learning(method))
 
 
 def uninstall() -> None:
     """From now on frames write as without Nectar."""
-    for name, method in _replaced.items():
-        setattr(pl.DataFrame, name, method)
-    _replaced.clear()
+    while _replaced:
+        setattr(pl.DataFrame, *_replaced.popitem())
 
 
 def _learning(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -47,6 +48,7 @@ def _learning(method: Callable[..., Any]) -> Callable[..., Any]:
             _learn(str(target))
         return done
 
+    write.learns = True  # type: ignore[attr-defined]
     return write
 
 

@@ -8,34 +8,43 @@ Nectar, and its errors pass unchanged.
 
 from __future__ import annotations
 
-import logging
+import os
 import time
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from nectar.catalog import embedded  # noqa: F401 - what a hit needs is there before processes are forked
 from nectar.catalog.flights import leading
 from nectar.dialects.python.invocation import Invocation
-from nectar.errors import EnvironmentFailure
+from nectar.errors import CatalogUnavailableError, EnvironmentFailure
 from nectar.keys.api import fingerprint
+from nectar.keys.registry import expander_for
+from nectar.overhead.garbage import uncollected
+from nectar.overhead.loading import loading
+from nectar.overhead.spent import NOTHING, Spent
+from nectar.overhead.steering import Steering
 from nectar.recursion import deeper, room
 from nectar.report.run import Part, RunReport
 from nectar.session import Session, running
+from nectar.store import local, read  # noqa: F401 - as above
 from nectar.threads import future_of
+from nectar.trust.secrets import logger
 
 if TYPE_CHECKING:
     from nectar.dialects.python.memo import Memoized
 
-_log: Final = logging.getLogger("nectar.memo")
+_log: Final = logger("nectar.memo")
 
 
 class Calling:
     """A call that is under way. is_known: `value` holds the result; otherwise whoever computes it puts it there."""
 
     __slots__ = (
-        "_arguments", "_begun", "_deeper", "_invocation", "_leading", "_memo", "_own", "_part", "_refresh", "_run",
-        "_session", "is_known", "value",
+        "_arguments", "_begun", "_deeper", "_gave_up", "_invocation", "_leading", "_memo", "_own", "_part", "_refresh",
+        "_run", "_session", "is_known", "value",
     )  # fmt: skip
 
     def __init__(
@@ -46,7 +55,9 @@ class Calling:
         self._leading: leading | None = None
         self._invocation: Invocation | None = None
         self._part: Part | None = None
-        self._begun = self._own = 0.0
+        self._begun = 0.0
+        self._own = NOTHING
+        self._gave_up = False
         self.is_known = False
         self.value: Any = None
 
@@ -129,18 +140,22 @@ class Calling:
         steering = self._session.steering
         if not steering.is_free:
             _load(self._session)
-        started = time.perf_counter()
+        started = Spent.now()
         seconds = steering.patience_of_call(steering.sites.named(self._memo.label))
         begun = self._memo.begin(self._session, *self._arguments, self._refresh, seconds)
+        walking = self._memo.spent_on_first_walk()  # once in a process: it says nothing of the calls that follow
+        steering.ledger.spend("starting", walking.wall)
         if isinstance(begun, Invocation):
             self._invocation, begun = begun, begun.part
         self._part = report.add(begun)
+        self._own = Spent.since(started).without(walking)
+        self._gave_up = self._invocation is None and self._own.work >= seconds
         self._begun = time.perf_counter()
-        self._own = self._begun - started
 
     def _finds_kept(self, invocation: Invocation) -> bool:
+        begun = Spent.now()
         found = self._finds(invocation.find)
-        self._own += time.perf_counter() - self._begun
+        self._own = self._own.and_also(Spent.since(begun))
         return found
 
     def _finds(self, step: Callable[[], bool]) -> bool:
@@ -172,22 +187,30 @@ class Calling:
                 part.seconds = seconds
                 self._account(seconds, self._own)
             return
-        ended = time.perf_counter()
+        ended = Spent.now()
         try:
             if not self.is_known:
-                invocation.computed(self.value, seconds) if error is None else invocation.failed()
+                self._computed(invocation, seconds) if error is None else invocation.failed()
             self._memo.ended(self._session, invocation.part)
             took = invocation.part.saved if self.is_known else seconds
-            self._account(took, self._own + time.perf_counter() - ended)
+            self._account(took, self._own.and_also(Spent.since(ended)))
         except RecursionError:
             raise
         except Exception:
             _log.exception("the result of %s could not be kept", self._memo.label)
             invocation.abandon()
 
-    def _account(self, seconds: float, own: float) -> None:
+    def _computed(self, invocation: Invocation, seconds: float) -> None:
+        why_not = self._session.steering.why_not_keep_call(seconds, self._own.work)
+        invocation.computed(self.value, seconds, why_not and f"not kept: {why_not}")
+
+    def _account(self, seconds: float, own: Spent) -> None:
         steering = self._session.steering
-        steering.called(steering.sites.named(self._memo.label), seconds, own, self.is_known)
+        site = steering.sites.named(self._memo.label)
+        health = self._session.health
+        if not health.is_well:
+            health.looked(own.wall, seconds if self.is_known else 0.0)
+        steering.called(site, seconds, own.work, self.is_known, self._gave_up, own.wall)
 
     def _give_up(self) -> None:
         """The program is nearly as deep as it may get: what it computes here is not kept, and nobody waits for it."""
@@ -198,15 +221,34 @@ class Calling:
             self._invocation = None
 
 
+_ready: Final[weakref.WeakSet[Steering]] = weakref.WeakSet()  # what looking at a call needs is there
+
+
 def _load(session: Session) -> None:
     """What looking at a call needs is there, so that its time says something of the call; once in a process."""
-    if session.steering.ledger.spent.get("starting"):
+    if session.steering in _ready:
         return
-    begun = time.perf_counter()
-    with suppress(Exception):  # whatever is wrong, looking at the call says it
-        fingerprint(_load)
+    _ready.add(session.steering)
+    with loading(session.steering), suppress(Exception):  # whatever is wrong, looking at the call says it
         session.catalog  # noqa: B018 - it is opened
-    session.steering.ledger.spend("starting", time.perf_counter() - begun)
+
+
+def _before_fork() -> None:
+    """Children of a process with memoised functions find at hand what each of them would make for itself.
+
+    Nothing of Nectar is loaded here: what is done after a fork would be done for it, and what comes before would not.
+    """
+    global _forked
+    if not _forked and not _ready:
+        _forked = True
+        with suppress(Exception), uncollected():
+            expander_for(Calling)  # those of libraries that are loaded come with it
+            fingerprint(_before_fork)
+
+
+_forked = False
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork)
 
 
 class left_alone:  # noqa: N801 - read as a word: `with left_alone(...):`
@@ -229,9 +271,7 @@ class left_alone:  # noqa: N801 - read as a word: `with left_alone(...):`
     def _note(self) -> None:
         steering = self._session.steering
         quick = steering.ran_alone(steering.sites.named(self._label), time.perf_counter() - self._begun)
-        with running() as report:
-            report.leave_alone(quick)
-        self._session.totals.leave_alone(quick)
+        self._session.leave_alone(quick)
 
 
 def tried(step: Callable[[], bool]) -> bool:
@@ -240,6 +280,8 @@ def tried(step: Callable[[], bool]) -> bool:
         return step()
     except RecursionError:  # the program is nearly as deep as it may get: there is no room to say so
         return False
+    except CatalogUnavailableError as failure:  # which is said once
+        _log.debug("nothing is reused here: %s", failure)
     except EnvironmentFailure as failure:
         _log.warning("nothing is reused here: %s", failure)
     except Exception:  # a mistake in Nectar must not stop the program

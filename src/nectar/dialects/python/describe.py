@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import sys
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import PurePath
 from typing import Any, Final
 
+from nectar.keys.walk import Walk, describe_type
+from nectar.trust.secrets import HIDDEN, is_secret_name, redacted
+
 _LONGEST: Final = 200
 _SHOWN: Final = 40
-_SECRET: Final = ("password", "passwd", "secret", "token", "credential", "api_key", "apikey", "private")
+_LOOKED_AT: Final = 1 << 14  # characters of a text that are searched for what may be secret, before it is cut
+_UNKNOWN: Final = "one of its arguments, or what it captured,"
 _PLAIN: Final = (int, float, complex, bool, str, bytes, type(None))
 
 
@@ -25,20 +29,20 @@ def label_of(function: Any) -> str:
 
 
 def call_text(label: str, arguments: Mapping[str, object]) -> str:
-    """A call as one would write it, shortened; what sounds like a secret is left out."""
+    """A call as one would write it, shortened; what may be a credential is left out."""
     parts = [f"{name}={_shown(name, value)}" for name, value in arguments.items()]
     text = f"{label}({', '.join(parts)})"
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 4]}...)"
 
 
 def _shown(name: str, value: object) -> str:
-    if any(word in name.lower() for word in _SECRET):
-        return "..."
+    if is_secret_name(name):
+        return HIDDEN
     kind = type(value)
     if kind in _PLAIN:
         if kind is int and abs(value) > 10**30:  # type: ignore[arg-type]
             return "a large int"
-        text = repr(value[: _SHOWN + 1] if isinstance(value, str | bytes) else value)
+        text = _quoted(value) if isinstance(value, str | bytes) else repr(value)
         return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 3]}..."
     if kind in (list, tuple, set, frozenset, dict):
         return f"{kind.__name__} of {len(value)}"  # type: ignore[arg-type]
@@ -52,9 +56,45 @@ def _shown(name: str, value: object) -> str:
     return kind.__name__
 
 
+def _quoted(value: str | bytes) -> str:
+    """The beginning of a text. It is searched before it is cut: what is cut off shows less of what it was."""
+    if isinstance(value, bytes):
+        clean = redacted(value[:_LOOKED_AT].decode("latin-1"))
+        return repr(clean[: _SHOWN + 1].encode("latin-1"))
+    return repr(redacted(value[:_LOOKED_AT])[: _SHOWN + 1])
+
+
 def _shape(value: object) -> object:
     """The shape of an array or frame; objects may answer such a question in odd ways."""
     try:
         return None if isinstance(value, type) else getattr(value, "shape", None)
     except Exception:
         return None
+
+
+def what_changed(walk: Walk) -> str:
+    """What a call was given, captured or found in libraries that is not what it was when the walk met it."""
+    within: Walk | None = walk
+    while within is not None:
+        for recheck in within.rechecks:
+            if not _still_holds(recheck):
+                held = _about(recheck)
+                return _UNKNOWN if held is None else f"{describe_type(held)} that it was given or reaches"
+        within = within.before
+    return _UNKNOWN
+
+
+def _still_holds(recheck: Callable[[], bool]) -> bool:
+    try:
+        return recheck()
+    except Exception:  # it cannot be asked any more, which is a change too
+        return False
+
+
+def _about(recheck: Any) -> object:
+    """The object that a recheck is about; None if it does not say."""
+    held = getattr(recheck, "value", None)
+    if held is None and isinstance(recheck, types.FunctionType):
+        cells = dict(zip(recheck.__code__.co_freevars, recheck.__closure__ or (), strict=True))
+        held = cells["value"].cell_contents if "value" in cells else None
+    return held

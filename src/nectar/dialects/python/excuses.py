@@ -10,15 +10,24 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from nectar.dialects.python.declared_inputs import File, Folder, Fresh
-from nectar.model.refusal import ITEM, Refusal
+from nectar.model.refusal import ITEM, TEMPORARY, Refusal
 
 # What may be asked of a declared input: it is still that input which is read.
 _PARTS: Final = frozenset({"path", "paths", "files", "source", ITEM})
 
 
 def unexcused(refusals: tuple[Refusal, ...], arguments: Mapping[str, object]) -> tuple[Refusal, ...]:
-    """The refusals that stand, given these arguments."""
-    return tuple(refusal for refusal in refusals if not _is_excused(refusal, arguments))
+    """The refusals that stand, given these arguments.
+
+    Files that are used by functions which make temporary ones are left to whoever watches the call.
+    """
+    watched = makes_temporary_files(refusals)
+    return tuple(each for each in refusals if not (watched and each.seen) and not _is_excused(each, arguments))
+
+
+def makes_temporary_files(refusals: tuple[Refusal, ...]) -> bool:
+    """Whether a function makes temporary files, as far as its code shows."""
+    return any(refusal.seen == TEMPORARY for refusal in refusals)
 
 
 def _is_excused(refusal: Refusal, arguments: Mapping[str, object]) -> bool:

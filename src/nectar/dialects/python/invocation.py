@@ -6,34 +6,32 @@ called once at most, and by nobody but the caller; its errors are the caller's a
 
 from __future__ import annotations
 
-import logging
+import sys
 import time
 from collections.abc import Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from nectar.catalog.flights import Flight
-from nectar.catalog.service import Catalog, Kept
-from nectar.dialects.observed import told
+from nectar.catalog.service import Catalog
 from nectar.dialects.python import values
-from nectar.dialects.python.describe import call_text
-from nectar.dialects.python.excuses import unexcused
-from nectar.dialects.python.keying import Keyed, changed_inputs, keyed
-from nectar.dialects.python.provenance import sources_of
+from nectar.dialects.python.keying import keyed, remembered_as
 from nectar.dialects.python.values import Snapshot
-from nectar.dialects.python.watching import advice_about, remembered_as, watch_of
-from nectar.errors import NectarError, StoreFailure, UncacheableError, UserError
+from nectar.errors import StoreFailure, UncacheableError, UserError
 from nectar.keys.call import Call, call_of
 from nectar.model.entry import Entry, Reservation
-from nectar.observation.effects import Observation
-from nectar.observation.watch import Watch
+from nectar.overhead.loading import loading
 from nectar.report.run import Part
 from nectar.session import Session
-from nectar.store.read import Result
+from nectar.store.problem import Damaged, Gone
+from nectar.trust.secrets import logger
 
 if TYPE_CHECKING:
+    from nectar.dialects.python.computing import Computation
     from nectar.dialects.python.memo import Memoized
 
-_log: Final = logging.getLogger("nectar.memo")
+_log: Final = logger("nectar.memo")
+_COMPUTING: Final = "nectar.dialects.python.computing"
 _QUICK: Final = 0.005  # seconds: what is computed faster is not worth asking other processes about
 
 
@@ -55,10 +53,9 @@ class Invocation:
         self.refreshing = session.settings.refresh
         self.part = Part(memo.label)
         self.value: Any = None
-        self._flight: Flight | None = None
-        self._reservation: Reservation | None = None
-        self._watch: Watch | None = None
-        self._blind = False  # nobody could see what the function did
+        self.flight: Flight | None = None
+        self.reservation: Reservation | None = None
+        self._computation: Computation | None = None
         self._begun = time.perf_counter()
         self.began = session.clock.now()
 
@@ -66,18 +63,21 @@ class Invocation:
 
     def prepare(self) -> None:
         """The keys of the call are known. Raises NectarError if it cannot have any."""
-        self.call = self._describe()
-        refusals = unexcused(self.call.refusals, self.arguments) if self.call.refusals else ()
-        if refusals:
-            raise UncacheableError(self.memo.label, refusals)
+        self.call = self.describe()
+        if self.call.refusals:
+            from nectar.dialects.python.excuses import unexcused
+
+            if refusals := unexcused(self.call.refusals, self.arguments):
+                raise UncacheableError(self.memo.label, refusals)
         if seen := self.catalog.observed.told_of(remembered_as(self.call)):
+            from nectar.dialects.python.watching import advice_about
+
             raise UserError(f"it was seen that it {seen}. {advice_about(seen)}")
-        self.keyed = (
-            keyed(self.call, self.session.inputs, self.session.clock) if self.call.inputs else _plain(self.call)
-        )
+        self.keyed = keyed(self.call, self.session)
         self.part.key = self.keyed.key.hex()
 
-    def _describe(self) -> Call:
+    def describe(self) -> Call:
+        """The call as it is now."""
         return call_of(self.memo.function, self.arguments, self.memo.extra)
 
     # finding
@@ -102,7 +102,7 @@ class Invocation:
         if self._is_too_old(entry.created):
             return False
         opened = self.catalog.open(entry)
-        if not isinstance(opened, Result):
+        if isinstance(opened, Gone | Damaged):
             return False
         try:
             self.value = values.restored(opened, self.call.walk)
@@ -140,19 +140,19 @@ class Invocation:
         """None if this call computes the result; otherwise what to wait for: another thread computes it."""
         flights, key = self.session.flights, self.keyed.key
         if self.refreshing:
-            self._flight = flights.begin_anew(key)
+            self.flight = flights.begin_anew(key)
             return None
         while True:
             standing = flights.find(key)
             if standing is not None:
                 return standing
-            self._flight = flights.begin(key)
-            if self._flight is not None or flights.find(key) is None:
+            self.flight = flights.begin(key)
+            if self.flight is not None or flights.find(key) is None:
                 return None  # without a flight of its own where this call is part of the one under way
 
     def reserve(self) -> bool:
         """Whether another process has computed the result meanwhile; otherwise it is this one that does."""
-        if self._flight is None or self.refreshing or self.memo.is_quick(_QUICK) or self.catalog.read_only:
+        if self.flight is None or self.refreshing or self.memo.is_quick(_QUICK) or self.catalog.read_only:
             return False
         taken = self.session.reservations.take_or_wait(self.keyed.key)
         if isinstance(taken, Entry):
@@ -160,15 +160,15 @@ class Invocation:
                 self.abandon()
                 return True
             return False
-        self._reservation = taken
+        self.reservation = taken
         return False
 
     def abandon(self) -> None:
         """Nothing comes of this computation: others need not wait for it."""
-        self._land(None)
-        if self._reservation is not None:
-            self.session.reservations.give_back(self._reservation)
-            self._reservation = None
+        self.land(None)
+        if self.reservation is not None:
+            self.session.reservations.give_back(self.reservation)
+            self.reservation = None
 
     def failed(self) -> None:
         """The function raised; the error is the caller's, and others try for themselves."""
@@ -176,105 +176,42 @@ class Invocation:
         self.part.seconds = time.perf_counter() - self._begun
         self.abandon()
 
-    def _land(self, landed: Landed | None) -> None:
-        if self._flight is not None:
-            self.session.flights.land(self._flight, landed)
+    def land(self, landed: Landed | None) -> None:
+        """Other threads that wait get the result, or compute it themselves if there is none."""
+        if self.flight is not None:
+            self.session.flights.land(self.flight, landed)
             if landed is None:
-                self._flight = None
+                self.flight = None
 
-    # keeping
+    # computing and keeping
 
     def watch(self) -> None:
         """The function is about to run: what it does that its key does not show is seen."""
         try:
-            self._watch = watch_of(self.call, self.memo.function, self.arguments, self.memo.is_async)
-            if self._watch is not None:
-                self._watch.begin()
-        except Exception as failure:
+            self._computation = _computation_of(self)
+            self._computation.begin()
+        except Exception as failure:  # where nobody sees what it does, nothing is kept
             _log.info("%s cannot be watched: %r", self.memo.label, failure)
-            self._blind = True
 
     def watched(self, error: BaseException | None) -> None:
         """The function has run, if it did."""
-        try:
-            if self._watch is not None:
-                self._watch.end(error)
-        except Exception as failure:
-            _log.info("%s could not be watched: %r", self.memo.label, failure)
-            self._blind = True
+        if self._computation is not None:
+            self._computation.end(error)
 
-    def computed(self, value: Any, seconds: float) -> None:
-        """The function gave a value: it is kept if nothing speaks against it."""
-        part = self.part
-        part.seconds = seconds
-        part.explain = self.memo.explainer(self)
-        self.memo.note_time(seconds)
-        try:
-            why_not, copy = self._taken_apart(value, seconds)
-        except NectarError as error:
-            why_not, copy = f"not kept: {error}", None
-        if copy is None:
-            part.keeping = why_not
+    def computed(self, value: Any, seconds: float, why_not: str = "") -> None:
+        """The function gave a value: it is kept if nothing speaks against it. why_not: what does."""
+        if self._computation is None:
+            self.part.keeping = "not kept: it could not be watched while it ran"
             self.abandon()
-            return
-        part.size, part.keeping = copy.size, "being kept"
-        self._land(Landed(copy, seconds, self.began))
-        self._submit(copy, seconds)
-
-    def _taken_apart(self, value: Any, seconds: float) -> tuple[str, Snapshot | None]:
-        """The result as it is to be kept, or why it is not."""
-        if self.catalog.read_only:
-            return "not kept: the store may only be read", None
-        if self._blind:
-            return "not kept: it could not be watched while it ran", None
-        if self._watch is not None and (observations := self._watch.observations()):
-            return self._refuse(observations), None
-        again = self._describe()
-        if again.digest != self.call.digest:
-            return "not kept: its arguments, or what it captured, were changed while it ran", None
-        if self.call.inputs and (told := changed_inputs(self.keyed, self.session.inputs)):
-            return f"not kept: {'; '.join(told)}", None
-        copy = values.snapshot(value, self.call.walk)
-        why_not = self.catalog.worth_keeping(seconds, copy.size)
-        return (why_not, None) if why_not else ("", copy)
-
-    def _refuse(self, observations: list[Observation]) -> str:
-        """Why the result is not kept; what is certain is said, and remembered."""
-        text, certain = told(observations)
-        if not certain:
-            return f"not kept: while it ran, something happened that may have been its doing: it {text}"
-        self.catalog.observed.add(remembered_as(self.call), text, self.session.clock.now())
-        self.memo.warn(f"it {text}. {advice_about(text)}")
-        catalog, program = self.catalog, self.call.program
-        self.session.keeper.submit(lambda: catalog.discard(catalog.inquire([program])[program]))
-        return f"not kept: it {text}"
-
-    def _submit(self, copy: Snapshot, seconds: float) -> None:
-        about = call_text(self.memo.label, self.arguments)
-        self.memo.remember_version(self.catalog, self.call.program)
-        part, flight, reservation = self.part, self._flight, self._reservation
-        session, catalog, call, replaces = self.session, self.catalog, self.call, self.refreshing
-        key, began, identities = self.keyed.key, self.began, self.keyed.identities
-
-        def write() -> None:
-            kept = False
-            try:
-                answer = catalog.keep(
-                    key, call.program, copy.content, table=copy.table, seconds=seconds, about=about, replaces=replaces,
-                    made=began, sources=lambda: sources_of(call, identities),
-                )  # fmt: skip
-                kept = isinstance(answer, Kept)
-                part.keeping = "kept" if isinstance(answer, Kept) else f"not kept: {answer.reason}"
-                if isinstance(answer, Kept):
-                    session.totals.count_kept(answer.entry.size)
-            finally:
-                if flight is not None:
-                    session.flights.end(flight)
-                if reservation is not None:
-                    session.reservations.done(reservation) if kept else session.reservations.give_back(reservation)
-
-        session.keeper.submit(write, copy.size)
+        else:
+            self._computation.computed(value, seconds, why_not)
 
 
-def _plain(call: Call) -> Keyed:
-    return Keyed((call.digest,))
+def _computation_of(invocation: Invocation) -> Computation:
+    """What watches and keeps, loaded before anything is watched: while a function runs, it would seem its doing."""
+    if _COMPUTING not in sys.modules:
+        with loading(invocation.session.steering):
+            import_module(_COMPUTING)
+    from nectar.dialects.python.computing import Computation
+
+    return Computation(invocation)

@@ -7,14 +7,17 @@ results. New results are kept under the first.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from nectar.clock import Clock
-from nectar.dialects.python.declared_inputs import File, Folder, Fresh
 from nectar.keys.call import Call
 from nectar.keys.expansion import joined
 from nectar.keys.scheme import digest_of
-from nectar.store.inputs.identify import Identity, Inputs
+
+if TYPE_CHECKING:
+    from nectar.dialects.python.declared_inputs import Folder
+    from nectar.session import Session
+    from nectar.store.inputs.identify import Inputs
+    from nectar.store.inputs.identity import Identity
 
 
 class Keyed(NamedTuple):
@@ -30,10 +33,12 @@ class Keyed(NamedTuple):
         return self.keys[0]
 
 
-def keyed(call: Call, inputs: Inputs, clock: Clock) -> Keyed:
+def keyed(call: Call, session: Session) -> Keyed:
     """The keys of a call as its inputs are now. Raises InputFailure if one of them cannot be identified."""
     if not call.inputs:
         return Keyed((call.digest,))
+    from nectar.dialects.python.declared_inputs import File, Folder, Fresh  # who has one has loaded them
+
     listings = tuple((value, tuple(value.paths)) for value in call.inputs if isinstance(value, Folder))
     listed = dict(listings)
     paths: list[str] = []
@@ -44,11 +49,16 @@ def keyed(call: Call, inputs: Inputs, clock: Clock) -> Keyed:
         elif isinstance(value, Folder):
             paths += listed[value]
         elif isinstance(value, Fresh):
-            periods.append(f"{value.period!r} {int(clock.now() // value.period)}")
-    identities = tuple(inputs.identify(paths))
+            periods.append(f"{value.period!r} {int(session.clock.now() // value.period)}")
+    identities = tuple(session.inputs.identify(paths))
     frame = joined(call.digest, *(text for _, found in listings for text in ("folder", *found)), "now", *periods)
     keys = (digest_of(frame + b"".join(names)) for names in _variants(identities))
     return Keyed(tuple(dict.fromkeys(keys)), identities, listings)
+
+
+def remembered_as(call: Call) -> bytes:
+    """What observations are remembered by: calls that declare inputs are seen to do less."""
+    return digest_of(joined("declared", call.program)) if call.inputs else call.program
 
 
 def _variants(identities: Iterable[Identity]) -> list[list[bytes]]:

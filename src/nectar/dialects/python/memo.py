@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import logging
 import operator
 import sys
 import warnings
@@ -17,24 +16,27 @@ from nectar.dialects.python import values
 from nectar.dialects.python.arguments import Parameters
 from nectar.dialects.python.calling import Calling, left_alone, tried
 from nectar.dialects.python.describe import label_of
-from nectar.dialects.python.explain import explain_miss
 from nectar.dialects.python.invocation import Invocation
 from nectar.errors import NectarError, NectarWarning, UserError
 from nectar.keys import declared, registry, wrappers
 from nectar.keys.api import trace
 from nectar.keys.call import program_of
 from nectar.keys.expansion import Expansion, WalkContext, joined
+from nectar.keys.outcome import outcome_of
 from nectar.keys.patience import patience
 from nectar.model.entry import Entry
+from nectar.overhead.garbage import uncollected
+from nectar.overhead.spent import NOTHING, Spent
 from nectar.quantities import parse_duration
 from nectar.recursion import is_too_deep
 from nectar.report.run import Part
 from nectar.session import Session, current
-from nectar.store.read import Result
+from nectar.store.problem import Damaged, Gone
+from nectar.trust.secrets import logger, redacted
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
-_log: Final = logging.getLogger("nectar.memo")
+_log: Final = logger("nectar.memo")
 
 
 @overload
@@ -109,6 +111,7 @@ class Memoized(Generic[_P, _R]):
         self._times: list[float] = []
         self._warned: set[str] = set()
         self._versions: set[bytes] = set()
+        self._walked: Spent | None = None  # on the first walk over the function, until somebody asks
         self.is_async = inspect.iscoroutinefunction(function)
         self._is_generator = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
         if self.is_async:
@@ -132,7 +135,10 @@ class Memoized(Generic[_P, _R]):
         return calling.value  # type: ignore[no-any-return]
 
     def is_left_alone(self, session: Session) -> bool:
-        """Whether looking at calls has shown to take longer than the function itself."""
+        """Whether looking at calls has shown to take longer than the function itself, or is in vain at the moment."""
+        health = session.health
+        if not health.is_well and not health.looks():
+            return True
         steering = session.steering
         return not steering.is_free and not steering.looks_at_call(steering.sites.named(self.label))
 
@@ -185,9 +191,19 @@ class Memoized(Generic[_P, _R]):
         arguments = self._parameters.bind(args, kwargs)
         if arguments is None:
             return "it does not take these arguments"  # and says so itself, when it is called
+        if self._walked is None:
+            begun, self._walked = Spent.now(), NOTHING
+            with uncollected():  # it makes tables that last
+                outcome_of(self.function)
+            self._walked = Spent.since(begun)
         invocation = Invocation(self, session, catalog, arguments)
         invocation.prepare()
         return invocation
+
+    def spent_on_first_walk(self) -> Spent:
+        """What it has taken to walk over the function, for the call that was the first to do so."""
+        walked, self._walked = self._walked or NOTHING, NOTHING
+        return walked
 
     def ended(self, session: Session, part: Part) -> None:
         """A call that could be cached has ended."""
@@ -232,7 +248,7 @@ class Memoized(Generic[_P, _R]):
         invocation = self._peek(args, kwargs)
         if not isinstance(invocation, Invocation):
             return invocation.reason
-        return "its result is known" if tried(invocation.find) else explain_miss(invocation)
+        return "its result is known" if tried(invocation.find) else _why_missed(invocation)
 
     def _peek(self, args: Any, kwargs: Any) -> Invocation | Part:
         session = current()
@@ -252,7 +268,7 @@ class Memoized(Generic[_P, _R]):
 
     def explainer(self, invocation: Invocation) -> Callable[[], str]:
         """Tells, when asked, why a call had to be computed."""
-        return functools.partial(explain_miss, invocation)
+        return functools.partial(_why_missed, invocation)
 
     def remember_version(self, catalog: Catalog, program: bytes) -> None:
         """Keeps a trace of the function as it is, once, so that later changes can be named."""
@@ -275,7 +291,8 @@ class Memoized(Generic[_P, _R]):
             _log.info("%s is computed each time: %s", self.label, text)
             return
         try:
-            warnings.warn(f"{self.label} is computed each time: {text}", NectarWarning, stacklevel=_depth_of_nectar())
+            told = redacted(f"{self.label} is computed each time: {text}")
+            warnings.warn(told, NectarWarning, stacklevel=_depth_of_nectar())
         except NectarWarning as warning:  # where warnings are errors; the program runs all the same
             _log.warning("%s", warning)
 
@@ -358,7 +375,7 @@ class Shelved(Generic[_R]):
         for entry in self._entries():
             session = current()
             opened = session.catalog.open(entry) if session and session.catalog else None
-            if isinstance(opened, Result):
+            if opened is not None and not isinstance(opened, Gone | Damaged):
                 return values.restored(opened, None)  # type: ignore[no-any-return]
         raise UserError(f"the result of {self._memo.label} is no longer kept: call the function again")
 
@@ -384,6 +401,13 @@ class Shelved(Generic[_R]):
 
     def __repr__(self) -> str:
         return f"<shelved result of {self._memo.label}>"
+
+
+def _why_missed(invocation: Invocation) -> str:
+    """Why a call had to be computed, for people; few ask."""
+    from nectar.dialects.python.explain import explain_miss
+
+    return explain_miss(invocation)
 
 
 def _shape_of(function: Any) -> tuple[object, ...]:

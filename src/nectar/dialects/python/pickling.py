@@ -59,7 +59,7 @@ def _judged(cls: Any) -> bool:
         return True  # not made by a class statement: a kind of function that some compiler has made
     if cls in copyreg.dispatch_table:
         return False
-    if any(_replaced(cls, name) for name in _AS_OBJECT):
+    if any(_replaced(cls, name) for name in _AS_OBJECT) or _written_in_python(cls.__setattr__):
         return False
     if issubclass(cls, dict | list) and any(_written_in_python(getattr(cls, name, None)) for name in _OF_CONTAINERS):
         return False

@@ -9,27 +9,33 @@ in; what cannot be made again exactly is not kept, and says why.
 
 from __future__ import annotations
 
+import collections
+import enum
 import functools
 import importlib
 import io
 import operator
 import sys
 import types
+from collections.abc import Iterable
 from contextvars import ContextVar
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from nectar.dialects.python.pickling import is_doubtful
-from nectar.errors import StoreFailure, UnencodableError, UserError
+from nectar.dialects.python.round_trip import holds_sets, refuse_if_pickling_acts, refuse_unless_same
+from nectar.errors import StoreFailure, UserError
 from nectar.keys.origin import origin_of_class, origin_of_function
 from nectar.keys.registry import expander_for
-from nectar.keys.scheme import new_hasher
 from nectar.keys.values.bulk import added_attributes
-from nectar.keys.walk import Walk
+from nectar.keys.walk import Walk, describe_type
 from nectar.model.origin import APPLICATION
 from nectar.store.estimate import estimate
 from nectar.store.formats import objects
-from nectar.store.read import Result
 
+if TYPE_CHECKING:
+    from nectar.store.read import Result
+
+_CONTAINERS: Final = frozenset({list, dict, set, bytearray, collections.defaultdict, collections.deque})
 _walk: ContextVar[Walk | None] = ContextVar("nectar_walk", default=None)
 
 
@@ -44,6 +50,14 @@ class Snapshot(NamedTuple):
         """Bytes it takes, roughly."""
         return estimate(self.content)
 
+    def holds_any(self, texts: Iterable[str]) -> bool:
+        """Whether one of several texts stands in the result."""
+        sought = [text.encode(coding) for text in texts for coding in _CODINGS]
+        if not sought:
+            return False
+        pieces = [_written(self.content)] if self.table else [self.content[0], *map(bytes, self.content[1])]
+        return any(each in piece for piece in pieces for each in sought)
+
     def restored(self, walk: Walk) -> Any:
         """The result, for a caller of its own."""
         if self.table:
@@ -54,6 +68,20 @@ class Snapshot(NamedTuple):
             return objects.load(data, bytearray().join(pieces), places, "memory")
 
 
+_CODINGS: Final = ("utf-8", "utf-16-le", "utf-32-le")  # arrays of NumPy hold the last
+
+
+def _written(table: Any) -> bytes:
+    """A frame or table as the bytes of a file."""
+    memory = io.BytesIO()
+    if _is_frame(table):
+        table.write_ipc_stream(memory)
+    else:
+        with sys.modules["pyarrow"].ipc.new_stream(memory, table.schema) as writer:
+            writer.write_table(table)
+    return memory.getvalue()
+
+
 def snapshot(value: Any, walk: Walk) -> Snapshot:
     """The result of a call as it is now. Raises UserError if it cannot be kept."""
     expander_for(type(value))  # from now on it is known what libraries that are loaded keep in their objects
@@ -61,35 +89,18 @@ def snapshot(value: Any, walk: Walk) -> Snapshot:
         copy = _copied(value)
         if copy is not None:
             return Snapshot(copy, table=True)
-    doubted: dict[type, None] = {}
-    taken = Snapshot(objects.dump(value, functools.partial(_reduce, walk, doubted)).copied(), table=False)
-    if doubted:
-        _refuse_unless_same(value, taken.restored(walk), walk, next(iter(doubted)))
+    doubted: list[Any] = []
+    content = _Given(value, number) if (number := _number_of_given(walk, value)) is not None else value
+    taken = _taken_apart(content, walk, doubted)
+    if doubted or holds_sets(taken.content.data):
+        refuse_unless_same(
+            value, taken.restored(walk), walk, doubted, lambda part: _taken_apart(part, walk, []).restored(walk)
+        )
     return taken
 
 
-def _refuse_unless_same(value: Any, copy: Any, walk: Walk, cls: type) -> None:
-    """Raises UserError if a copy made from a pickle is not what was pickled, as far as can be told."""
-    try:
-        same = _digest(value, walk) == _digest(copy, walk)
-    except UnencodableError as error:
-        if origin_of_class(cls) is not APPLICATION:
-            return  # what a library writes of its own objects is the library's word
-        raise UserError(
-            f"nobody can tell whether {cls.__qualname__}, which is pickled in a way of its own, comes back as it is: "
-            f"{error}"
-        ) from error
-    if not same:
-        raise UserError(
-            f"pickle does not give back {cls.__qualname__} as it is: see its __getstate__, __reduce__, __setstate__ "
-            "and __new__, or return something else"
-        )
-
-
-def _digest(value: Any, walk: Walk) -> bytes:
-    inner = walk.continued(new_hasher(), frozenset())
-    inner.visit(value, "result")
-    return inner.finish()
+def _taken_apart(content: Any, walk: Walk, doubted: list[Any]) -> Snapshot:
+    return Snapshot(objects.dump(content, functools.partial(_reduce, walk, doubted)).copied(), table=False)
 
 
 def restored(result: Result, walk: Walk | None) -> Any:
@@ -142,17 +153,22 @@ def _is_extended(table: Any) -> bool:
 # what pickle does not do, or not exactly
 
 
-def _reduce(walk: Walk, doubted: dict[type, None], value: Any) -> Any:
-    """What is pickled in the place of a value, as `__reduce__` gives it; classes that are doubted are noted."""
+def _reduce(walk: Walk, doubted: list[Any], value: Any) -> Any:
+    """What is pickled in the place of a value, as `__reduce__` gives it; what is doubted is noted."""
     kind = type(value)
+    if kind is _Given:
+        return given, (value.number, describe_type(value.value))
     if isinstance(value, type) or kind is types.FunctionType:
         return _reduce_definition(walk, value)
     if kind is types.MappingProxyType:
         return read_only_mapping, (dict(value),)
     if isinstance(value, BaseException) and (value.__cause__ or value.__context__ or value.__traceback__):
         raise UserError(f"it holds an error ({kind.__qualname__}) with its traceback, which cannot be written down")
+    if (number := _number_of_given(walk, value)) is not None:
+        return given, (number, describe_type(value))
     if is_doubtful(value):
-        doubted[kind] = None
+        refuse_if_pickling_acts(kind)
+        doubted.append(value)
     polars = sys.modules.get("polars")
     if polars is not None and kind in (polars.DataFrame, polars.Series):
         return _reduce_columns(polars, value)
@@ -195,6 +211,40 @@ def frame_of_columns(columns: list[Any]) -> Any:
     """A frame of these columns, of which some are names with Python objects."""
     polars: Any = importlib.import_module("polars")
     return polars.DataFrame([column_of_objects(*each) if isinstance(each, tuple) else each for each in columns])
+
+
+# objects that the call was given, or that its function captured
+
+
+class _Given(NamedTuple):
+    """Stands for a result that was there before the call. number: of the value in the walk."""
+
+    value: Any
+    number: int
+
+
+def _number_of_given(walk: Walk, value: Any) -> int | None:
+    """The number of a value that was there before the call and that somebody may change, or compare with `is`."""
+    kind = type(value)
+    if kind not in _CONTAINERS and (not _is_instance_of_application(kind) or issubclass(kind, BaseException)):
+        return None
+    number = walk.number_of(value)
+    return number if number is not None and walk.numbered(number) is value else None
+
+
+def _is_instance_of_application(kind: type) -> bool:
+    return not issubclass(kind, (type, enum.Enum, str, bytes, int, float, tuple, frozenset)) and (
+        origin_of_class(kind) is APPLICATION
+    )
+
+
+def given(number: int, name: str) -> object:
+    """What the call was given or its function captured, met as the number-th by the walk over the call."""
+    walk = _walk.get()
+    found = None if walk is None else walk.numbered(number)
+    if found is None:
+        raise StoreFailure(f"the result holds an object ({name}) that only the same call can give: call the function")
+    return found
 
 
 # classes and functions of the application

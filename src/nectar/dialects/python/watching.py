@@ -15,11 +15,10 @@ from typing import Final
 from nectar.dialects.python.declared_inputs import File, Folder, Fresh
 from nectar.keys import declared
 from nectar.keys.call import Call
-from nectar.keys.expansion import joined
-from nectar.keys.scheme import digest_of
 from nectar.observation.effects import Allowed
+from nectar.observation.imports import followed, module_named
 from nectar.observation.reach import sources_reached
-from nectar.observation.texts import texts_in, texts_of
+from nectar.observation.texts import texts_of
 from nectar.observation.watch import Watch
 
 _OF_FILES: Final = ("reads ", "lists ", "looks for ", "opens ")
@@ -38,19 +37,16 @@ def watch_of(call: Call, function: object, arguments: Mapping[str, object], coop
         return None
     reached = [each.function for each in list(call.walk.examined.values())]
     functions = [each for each in reached if type(each) is FunctionType]
-    texts = [*texts_in(arguments.values()), *texts_of(functions)]
+    texts = texts_of(functions, arguments.values())
     vouched = any(map(declared.is_pure, functions))
     kinds = frozenset(call.walk.kinds)
     key = kinds, len(sys.modules)  # which decide what methods of unknown values may be
     sources = call.findings.get(key)
     if sources is None:
         sources = call.findings[key] = sources_reached(functions, kinds)
-    return Watch(_allowed(call.inputs), texts, cooperative=cooperative, vouched=vouched, sources=sources)
-
-
-def remembered_as(call: Call) -> bytes:
-    """What observations are remembered by: calls that declare inputs are seen to do less."""
-    return digest_of(joined("declared", call.program)) if call.inputs else call.program
+    named = module_named(sources, functions, arguments.values())
+    watched = followed(sources)
+    return Watch(_allowed(call.inputs), texts, cooperative=cooperative, vouched=vouched, sources=watched, named=named)
 
 
 def _allowed(inputs: Iterable[object]) -> Allowed:

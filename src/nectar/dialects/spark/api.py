@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-from contextlib import suppress
 from typing import Any, Final
 
 import grpc
@@ -13,10 +11,9 @@ from pyspark.sql.connect.proto import base_pb2_grpc
 from nectar.arrival import no_longer, when_imported
 from nectar.dialects.spark import functions, interceptor, servers
 from nectar.dialects.spark.connections import connect
-from nectar.keys.purity import tables
-from nectar.threads import started
+from nectar.trust.secrets import logger
 
-_log: Final = logging.getLogger("nectar.spark")
+_log: Final = logger("nectar.spark")
 _plain_init: Final = SparkConnectClient.__init__
 _plain_clone: Final = SparkConnectClient.clone
 
@@ -48,23 +45,11 @@ def _init(self: Any, *args: Any, **kwargs: Any) -> None:
         stub = base_pb2_grpc.SparkConnectServiceStub(channel)
         connect(self, self._internal_stub)
         self._artifact_manager._stub = stub
-        _make_tables()
     except Exception:
         _log.exception("a Spark session runs as without Nectar")
         return
     self._nectar = between
     self._channel, self._internal_stub = channel, stub
-
-
-def _make_tables() -> None:
-    """What the first fingerprint of a process needs is made while its first session is."""
-
-    def make() -> None:
-        with suppress(Exception):  # the fingerprint will tell
-            tables.refresh()
-
-    if not tables.are_made():
-        started(make, "nectar-tables")
 
 
 def _clone(self: Any, new_session_id: str | None = None) -> Any:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import atexit
 import importlib.util
-import logging
 import os
 import threading
 from functools import wraps
@@ -21,8 +20,9 @@ from pyspark.util import is_remote_only
 
 from nectar.report.totals import process_totals
 from nectar.session import current
+from nectar.trust.secrets import logger
 
-_log: Final = logging.getLogger("nectar.spark")
+_log: Final = logger("nectar.spark")
 _CLASSIC: Final = (
     "queries of classic PySpark are not seen; with SPARK_CONNECT_MODE=1 in the environment, or "
     '.config("spark.api.mode", "connect") in the program, Spark Connect is used and results are reused'

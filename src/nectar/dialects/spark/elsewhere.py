@@ -17,7 +17,7 @@ from nectar.errors import EnvironmentFailure, NectarError
 from nectar.keys.expansion import joined
 from nectar.keys.scheme import digest_of
 from nectar.session import Session
-from nectar.store.read import Result
+from nectar.store.problem import Damaged, Gone
 from nectar.threads import each
 
 _AT_ONCE: Final = 4  # questions to a server
@@ -96,7 +96,7 @@ class Elsewhere:
             if entry is None or abs(self._session.clock.now() - entry.created) > _TRUSTED:
                 return None
             opened = catalog.open(entry)
-            return str(opened.to_object()) if isinstance(opened, Result) else None
+            return None if isinstance(opened, Gone | Damaged) else str(opened.to_object())
         except NectarError:
             return None
 

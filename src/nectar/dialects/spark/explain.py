@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any, Final
 
 from nectar.dialects.spark.keyed import Keyed
@@ -21,8 +20,9 @@ from nectar.report.run import Part
 from nectar.report.watchers import watchers
 from nectar.rewrite.choose import Choice
 from nectar.session import Session
+from nectar.trust.secrets import logger
 
-_log: Final = logging.getLogger("nectar.spark")
+_log: Final = logger("nectar.spark")
 _PATIENCE: Final = 1.0  # seconds
 _UNKNOWN: Final = "no result is known under its key"
 

@@ -6,7 +6,6 @@ remembered of pickled bytes is what the function computed at the moment it was p
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
@@ -18,11 +17,10 @@ from pyspark.sql.connect.expressions import PythonUDF
 from pyspark.sql.connect.plan import PythonDataSource, PythonUDTF
 
 from nectar.errors import NectarError
-from nectar.keys.outcome import is_light, outcome_of
 from nectar.keys.scheme import digest_of
-from nectar.keys.sources import functions_reached
+from nectar.trust.secrets import logger
 
-_log: Final = logging.getLogger("nectar.spark")
+_log: Final = logger("nectar.spark")
 _MOST: Final = 1024  # functions; a plan is made anew for each action, so the latest are enough
 _SIDE_EFFECTS: Final = ("DataFrame.foreach.<locals>", "DataFrame.foreachPartition.<locals>")
 
@@ -128,6 +126,9 @@ def _described_or_none(function: Any) -> Pickled | None:
 
 
 def _described(function: Any) -> Pickled:
+    from nectar.keys.outcome import is_light, outcome_of  # these take long to load, and most plans hold no function
+    from nectar.keys.sources import functions_reached
+
     name = str(getattr(function, "__qualname__", type(function).__qualname__))
     if name.startswith(_SIDE_EFFECTS):
         return Pickled(function, b"", _FOR_ITS_EFFECT)

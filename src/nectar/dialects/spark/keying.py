@@ -14,6 +14,8 @@ from functools import partial
 from itertools import islice
 from typing import Any, Final
 
+from msgspec import structs
+
 from nectar.dialects.spark.constants import Facts
 from nectar.dialects.spark.dated_reads import columns_of_read, parses_times
 from nectar.dialects.spark.day import Day
@@ -35,7 +37,7 @@ from nectar.errors import EnvironmentFailure, UserError
 from nectar.keys.expansion import joined
 from nectar.keys.scheme import digest_of
 from nectar.program.tree import ROW_WISE, Node, Order, Program
-from nectar.recipes.environment import working_folder
+from nectar.recipes.folder import working_folder
 from nectar.store.inputs.identify import Identity, Inputs
 
 # Two runs within a period may give something else: parts of one program must not see both.
@@ -190,7 +192,7 @@ class _Keying:
         program = digest_of(self._frame + joined("program", content, *(node.program for node in nodes)))
         best, last = (key_of_step(self._frame, content, [node.keys[which] for node in nodes]) for which in (0, -1))
         order = self._order(step, below, named)
-        order = replace(order, arbitrary=True) if step.windows or step.layout else order
+        order = structs.replace(order, arbitrary=True) if step.windows or step.layout else order
         text = f"{step.kind} of {', '.join('.'.join(name) for name in step.names)}" if step.names else step.kind
         # What is behind names is part of the program: two texts may read what each run gives differently.
         below += tuple(map(self._beside, named))
@@ -319,7 +321,7 @@ class _Keying:
         """The number of the last node of a program whose nodes are nodes of this one now."""
         numbers: list[int] = []
         for node in program.nodes:
-            numbers.append(self._beside(replace(node, inputs=tuple(numbers[each] for each in node.inputs))))
+            numbers.append(self._beside(structs.replace(node, inputs=tuple(numbers[each] for each in node.inputs))))
         return numbers[-1]
 
     def _why_not_as_made(self, view: View, found: Keyed) -> str:

@@ -66,6 +66,7 @@ def _is_like_this(process: Path, system: Path) -> bool:
     here = system / "self"
     return (
         _RUNS in (process / "cmdline").read_bytes().split(b"\0")
+        and process.stat().st_uid == here.stat().st_uid  # another user may not read what this one keeps
         and os.readlink(process / "ns" / "mnt") == os.readlink(here / "ns" / "mnt")
         and os.path.samefile(process / "root", here / "root")
     )

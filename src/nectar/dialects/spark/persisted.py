@@ -35,3 +35,8 @@ def is_asked_for(program: bytes) -> bool:
     """Whether somebody wants this program to be kept."""
     with _lock:
         return program in _programs
+
+
+def is_anything_asked_for() -> bool:
+    """Whether somebody wants any program to be kept."""
+    return bool(_programs)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.connect.proto import relations_pb2
 
 from nectar import __version__
-from nectar.catalog.handover import Handover
 from nectar.catalog.service import Catalog, Kept, NotKept
 from nectar.dialects.spark.circumstances import digest_of_circumstances, environment, settings_of
 from nectar.dialects.spark.connections import Connection, connection_of
@@ -22,24 +22,26 @@ from nectar.dialects.spark.elsewhere import Elsewhere
 from nectar.dialects.spark.fresh import put_states
 from nectar.dialects.spark.keyed import Keyed, about
 from nectar.dialects.spark.keying import keyed, keyed_steps
-from nectar.dialects.spark.recipe import recorded
 from nectar.dialects.spark.relations import Step
 from nectar.dialects.spark.results import Recording, schema_bytes, with_shape
 from nectar.dialects.spark.scope import Scope
 from nectar.dialects.spark.servers import Engine, engine_of
 from nectar.dialects.spark.sight import why_another_now
 from nectar.dialects.spark.tables import why_altered
+from nectar.dialects.spark.timing import Timing
 from nectar.dialects.spark.validity import Validity
 from nectar.errors import EnvironmentFailure, UserError
-from nectar.keys.sources import functions_used
 from nectar.model.entry import Entry, Lease, Reservation, Span
-from nectar.model.lineage import FileRead, Sources
-from nectar.recipes.environment import working_folder
+from nectar.recipes.folder import working_folder
 from nectar.report.run import Part
 from nectar.report.site import call_site
 from nectar.rewrite.choose import Choice
 from nectar.session import Session
-from nectar.store.inputs.identify import Identity
+from nectar.store.inputs.identity import Identity
+
+if TYPE_CHECKING:
+    from nectar.catalog.handover import Handover
+    from nectar.model.lineage import Sources
 
 
 @dataclass(slots=True)
@@ -52,7 +54,7 @@ class Query:
     the place of a recording; made_from: from which. spans, shape: how it is found again as a part of a larger one.
     given: the plan as the program sent it. settings: of the session, when the keys were made. site, folder: where in
     the program, and in which folder, it was asked for. asked: somebody wants it kept, whatever it is worth.
-    reservation: while others wait for what this process computes.
+    reservation: while others wait for what this process computes. timing: what it takes; None if it is not run.
     """
 
     session: Session
@@ -80,6 +82,7 @@ class Query:
     folder: str = ""
     asked: bool = False
     reservation: Reservation | None = None
+    timing: Timing | None = None
 
     @property
     def is_known(self) -> bool:
@@ -97,6 +100,11 @@ class Query:
             Part(entry.about, "reused", 0.0, entry.seconds, entry.size, key=entry.key.hex())
             for entry in (*self.choice.hits.values(), *self.made_from)
         ]
+
+    @property
+    def seconds_reused(self) -> float:
+        """Seconds that the engine would have taken for what was found."""
+        return sum(entry.seconds for entry in (*self.choice.hits.values(), *self.made_from))
 
     @property
     def names_changed(self) -> str:
@@ -144,9 +152,24 @@ class Query:
             self.part.keeping = f"not kept: {changed}"
             self._give_back()
             return
-        self.part.keeping = "being kept"
         size = self.recording.size if self.result is None else self.result.nbytes
+        why_not = "" if self.asked else self.session.steering.why_not_keep(self._without, size)
+        if why_not:
+            self.part.keeping = f"not kept: {why_not}"
+            self._give_back()
+            return
+        self.part.keeping = "being kept"
+        if self.timing is not None and self.timing.site is not None:
+            self.timing.site.kept_now = True
+        # Loaded now, and not at the end of the process: see `Invocation._submit` of plain functions.
+        from nectar.dialects.spark import recipe  # noqa: F401
+
         self.session.keeper.submit(self._keep, size)
+
+    @property
+    def _without(self) -> float:
+        """Seconds that the program would have taken for it without Nectar."""
+        return self.part.seconds if self.timing is None else self.timing.engine + self.timing.reused
 
     def _keep(self) -> None:
         try:
@@ -193,7 +216,10 @@ class Query:
         part = self.part
         table = with_shape(table, self.shape) if self.spans else table
         replaces = self.session.settings.refresh or self.asked
+        begun = perf_counter()
         answer = self._kept(self.keyed.program.root, table, part.seconds, replaces)
+        if isinstance(answer, Kept):
+            self.session.steering.wrote(table.nbytes, perf_counter() - begun)
         part.keeping = "kept" if isinstance(answer, Kept) else f"not kept: {answer.reason}"
 
     def keep_part(self, number: int, place: Handover, seconds: float) -> Kept | NotKept:
@@ -201,6 +227,8 @@ class Query:
         return self._kept(number, place, seconds, replaces=False)
 
     def _kept(self, number: int, value: pa.Table | Handover, seconds: float, replaces: bool) -> Kept | NotKept:
+        from nectar.dialects.spark.recipe import recorded  # takes long to load
+
         node = self.keyed.program.nodes[number]
         below = self.keyed.program.below(number, self.known)
         made_from = [self.known[each][0] for each in below if each in self.known]
@@ -221,6 +249,9 @@ class Query:
         self, number: int, identities: Iterable[Identity], value: pa.Table | Handover | None = None
     ) -> Sources:
         """What a result of a node came from, if it was made of these files. value: the result, if it is at hand."""
+        from nectar.keys.sources import functions_used
+        from nectar.model.lineage import FileRead, Sources
+
         files = dict.fromkeys(FileRead(each.url, each.names[0], each.size) for each in identities)
         reached = [function for each in self.keyed.functions_below(number) for function in each.reached]
         functions = functions_used(reached)

@@ -7,7 +7,6 @@ whatever goes wrong in here, the result is kept all the same, and counts as one 
 from __future__ import annotations
 
 import glob
-import logging
 import os
 import platform
 from collections.abc import Mapping, Sequence
@@ -36,11 +35,12 @@ from nectar.recipes.environment import environment_here, version_here
 from nectar.recipes.inputs import input_file
 from nectar.recipes.recipe import Checksum, Code, Environment, Package, Proof, Recipe, Recorded, Scan, Written, record
 from nectar.rewrite.consistency import run_dependent
+from nectar.trust.secrets import is_secret_name, logger, looks_secret
 
 if TYPE_CHECKING:
     from nectar.dialects.spark.query import Query
 
-_log: Final = logging.getLogger("nectar.spark")
+_log: Final = logger("nectar.spark")
 _MOST: Final = 4 << 20  # bytes of a plan that are kept for ever; what is larger holds rows of the program's own
 _ROUNDS: Final = 10  # names may have had several meanings while views were made that use them
 _NEEDED: Final = ("pyspark", "numpy", "pandas", "pyarrow")  # by every program of Spark
@@ -146,7 +146,7 @@ def _prescribed(query: Query, number: int, *, is_part: bool) -> tuple[Prescripti
         refusals.append(str(error))
     variables = dict(each.partition("=")[::2] for each in query.engine.description[2:])
     variables["TZ"] = os.environ.get("TZ", "")
-    secret = [name for name, value in (*query.settings.items(), *variables.items()) if may_be_secret(name, value)]
+    secret = [name for name, value in (*query.settings.items(), *variables.items()) if _may_be_secret(name, value)]
     refusals += [f"the setting {name} may hold a credential, and recipes hold none" for name in secret]
     if refusals:
         return Prescription(), refusals
@@ -157,6 +157,10 @@ def _prescribed(query: Query, number: int, *, is_part: bool) -> tuple[Prescripti
     return Prescription(
         plan, told, dict(query.settings), variables, platform.python_version(), query.keyed.frame, is_part
     ), []  # fmt: skip
+
+
+def _may_be_secret(name: str, value: str) -> bool:
+    return may_be_secret(name, value) or (bool(value) and is_secret_name(name)) or looks_secret(value)
 
 
 def _beside(relation: Any) -> list[str]:

@@ -33,12 +33,13 @@ from nectar.dialects.spark.fresh import refreshed
 from nectar.dialects.spark.incremental.files import Extent, Folders, link_of, linked
 from nectar.dialects.spark.incremental.server import Server
 from nectar.dialects.spark.messages import messages_in, named
+from nectar.dialects.spark.own_requests import of_our_own
 from nectar.dialects.spark.prescription import Prescription
 from nectar.dialects.spark.query import Query, query_of
 from nectar.dialects.spark.reads import FORMATS, Source, source_of
 from nectar.dialects.spark.recipe import checksum_of_result, environment_of
 from nectar.dialects.spark.servers import Engine, engine_of
-from nectar.dialects.spark.writing import of_our_own, write
+from nectar.dialects.spark.writing import write
 from nectar.errors import NectarError, RebuildError
 from nectar.recipes.code import suspects_in
 from nectar.recipes.difference import difference

@@ -6,17 +6,17 @@ it cannot be made, or the engine does not take it, the query runs as it was give
 
 from __future__ import annotations
 
-import logging
 import math
 from collections import OrderedDict
+from contextlib import nullcontext
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import grpc
 
-from nectar.catalog.handover import Handover
 from nectar.catalog.service import Kept, NotKept
 from nectar.dialects.spark.connections import is_passing
+from nectar.dialects.spark.fruitless import remember_in_vain, was_in_vain
 from nectar.dialects.spark.kinds import PRINTING
 from nectar.dialects.spark.persisted import is_asked_for
 from nectar.dialects.spark.query import Query
@@ -27,14 +27,22 @@ from nectar.errors import EnvironmentFailure, NectarError
 from nectar.model.entry import Entry
 from nectar.rewrite.choose import Choice, choose, choose_opened
 from nectar.rewrite.consistency import reusable
-from nectar.store.read import Result
+from nectar.store.problem import Damaged, Gone
+from nectar.trust.secrets import logger
 
-_log: Final = logging.getLogger("nectar.spark")
+if TYPE_CHECKING:
+    from nectar.catalog.handover import Handover
+
+_log: Final = logger("nectar.spark")
 _LEASED: Final = 6 * 3600.0  # seconds that files of a plan are not deleted, unless it ends before
 _EXPECTED: Final = 64 << 20  # bytes, at most, for which room is made before an engine writes nobody knows how many
 _LARGER: Final = 4  # times what it is read from
 _LONGER: Final = 2  # times a query that has it in it: so long may a part take by itself
-_UNSEEN: Final = 15.0  # seconds that such a query is thought to take, if this process has seen none
+_UNSEEN: Final = 15.0  # seconds that such a query is thought to take, if nobody has seen one
+_SLOWER: Final = 8.0  # times what we take to write a byte: an engine encodes and compresses
+_HALF_MORE: Final = 1.5  # times a query that has it in it, where the budget counts: so long may a part take
+_SELECTIVE: Final = 0.1  # share of rows that a filter is thought to let pass
+_FEW_ROWS: Final = frozenset({"aggregate", "summary", "describe", "crosstab", "limit", "tail"})  # give few, mostly
 LEAST_PLANS = 5  # what takes less than so many plans is not worth a file and a plan of its own
 _REMEMBERED: Final = 4096
 
@@ -63,10 +71,11 @@ def look_up(query: Query) -> None:
 def claim(query: Query) -> None:
     """The result is computed by one at a time: by this process, which says so, or it has what another one has made."""
     settings, root = query.session.settings, query.keyed.program.root
-    if query.keyed.root.refusal or settings.refresh or settings.read_only:
+    if query.keyed.root.refusal or settings.refresh or query.catalog.read_only:
         return
     try:
-        taken = query.session.reservations.take_or_wait(query.keyed.root.key)
+        with query.timing.waiting() if query.timing is not None else nullcontext():
+            taken = query.session.reservations.take_or_wait(query.keyed.root.key)
     except EnvironmentFailure as failure:
         _log.info("others may compute the same: %s", failure)
         return
@@ -135,7 +144,7 @@ def _is_opened(query: Query, number: int, entry: Entry) -> bool:
         query.leases += query.catalog.lease([entry], _LEASED)
     try:
         opened = query.catalog.open(entry)
-        if not isinstance(opened, Result):
+        if isinstance(opened, Gone | Damaged):
             return False
         with opened:
             if is_answer:
@@ -158,7 +167,8 @@ def put_in(query: Query, client: Any) -> bool:
     for number in sorted(query.choice.hits):
         _replace(query, number)
     for number in _to_be_kept(query):
-        _compute(query, client, number)
+        with query.timing.writing() if query.timing is not None else nullcontext():
+            _compute(query, client, number)
     if query.known:
         try:
             schema_by_engine(client, _shown(query.plan))  # what the engine finds wrong with a plan it finds here
@@ -189,7 +199,7 @@ def _to_be_kept(query: Query) -> list[int]:
     program, lookups = query.keyed.program, query.lookups
     nodes = program.nodes
     asked = {each for each in query.choice.computed if each in lookups and is_asked_for(nodes[each].program)}
-    often = {each for each in query.choice.keep if nodes[each].key not in _cheap}
+    often = {each for each in query.choice.keep if _is_promising(query, each)}
     chosen = (asked | often) - {program.root}
     # What was never asked for without a larger one need not be kept beside it.
     with_others = {
@@ -199,6 +209,37 @@ def _to_be_kept(query: Query) -> list[int]:
         if below in often - {each} and lookups[below] <= lookups[each]
     }
     return sorted(chosen - with_others | asked - {program.root})
+
+
+def _is_promising(query: Query, number: int) -> bool:
+    """Whether a part seems worth being computed by itself, before anything is done for it."""
+    node, steering = query.keyed.program.nodes[number], query.session.steering
+    if node.key in _cheap:
+        return False
+    if not steering.is_free and _expected_size(query, number) > steering.paying(_gain(query, number) or 0.0, _SLOWER):
+        return False
+    return not was_in_vain(query, number)
+
+
+def _expected_size(query: Query, number: int) -> float:
+    """About how many bytes a part has: those of the files it is made from, less what its steps are thought to drop.
+
+    A guess: columns that nobody uses are among them, because whoever asks for the part next may use others.
+    """
+    sizes: dict[int, float] = {}
+    for at in sorted(query.keyed.program.below(number)):
+        own, steps = query.keyed.own.get(at), query.keyed.steps_of(at)
+        size = sum(file.size or 0 for file in own.files) if own is not None else 0.0
+        size += sum(sizes[below] for below in query.keyed.program.nodes[at].inputs)
+        kind = steps[0].kind if steps else ""
+        sizes[at] = 0.0 if kind in _FEW_ROWS else size * (_SELECTIVE if kind == "filter" else 1.0)
+    return sizes[number]
+
+
+def _gain(query: Query, number: int) -> float | None:
+    """Seconds that a query with a part in it takes without it, which is the most that the part may save."""
+    expected = query.timing.expected if query.timing is not None else 0.0
+    return _took.get(query.keyed.program.nodes[number].key) or expected or None
 
 
 def _replace(query: Query, number: int) -> None:
@@ -225,25 +266,34 @@ def _compute(query: Query, client: Any, number: int) -> None:
             kept = _written(query, client, number, place)
     except (grpc.RpcError, NectarError) as error:
         if not is_passing(error):
-            _remember(_cheap, node.key)  # it would fail again
+            _not_again(query, number, str(error))
         kept = NotKept(str(error))
     if isinstance(kept, NotKept):
         _log.info("%s is not kept: %s", node.text, kept.reason)
     elif _is_opened(query, number, kept.entry):
         _replace(query, number)
+        if query.timing is not None:  # without Nectar the program would have waited for it
+            query.timing.engine += kept.entry.seconds
 
 
 def _written(query: Query, client: Any, number: int, place: Handover) -> Kept | NotKept:
     """A part that the engine has written is kept, if it comes back as it was, is worth it, and nothing changed."""
-    node = query.keyed.program.nodes[number]
     relation = query.keyed.steps_of(number)[0].message
     seconds = write(client, relation, place, _limits(query, number), query.engine.manner)
+    if not isinstance(seconds, str):  # by itself it may take longer than in a query that needs little of it
+        seconds = min(seconds, _gain(query, number) or seconds)
     why_not = seconds if isinstance(seconds, str) else _why_not_worth(query, number, seconds, place.path)
     if isinstance(seconds, str) or why_not:
-        _remember(_cheap, node.key)
+        _not_again(query, number, why_not)
         return NotKept(why_not)
     changed = query.names_changed or "; ".join(query.keyed.what_changed(query.session.inputs)) or query.why_another()
     return NotKept(changed) if changed else query.keep_part(number, place, seconds)
+
+
+def _not_again(query: Query, number: int, reason: str) -> None:
+    """A part is not tried again: not over these files by this process, nor by others."""
+    _remember(_cheap, query.keyed.program.nodes[number].key)
+    remember_in_vain(query, number, reason)
 
 
 def _limits(query: Query, number: int) -> Limits:
@@ -253,9 +303,14 @@ def _limits(query: Query, number: int) -> Limits:
     """
     read = sum(file.size or 0 for file in query.keyed.files_below(number))
     budget = query.catalog.collector.budget.size
-    size = max(_EXPECTED, _LARGER * read)
-    node = query.keyed.program.nodes[number]
-    seconds = math.inf if is_asked_for(node.program) else _LONGER * _took.get(node.key, _UNSEEN) + 1.0
+    size: float = max(_EXPECTED, _LARGER * read)
+    gain, steering = _gain(query, number) or _UNSEEN, query.session.steering
+    if is_asked_for(query.keyed.program.nodes[number].program):
+        seconds = math.inf
+    elif steering.is_free:
+        seconds = _LONGER * gain + 1.0
+    else:  # what is more does not pay the first time it is found
+        seconds, size = _HALF_MORE * gain, min(size, steering.paying(gain, _SLOWER))
     return Limits(size if budget is None else min(size, budget // 4), seconds)
 
 

@@ -45,6 +45,11 @@ class _Asked:
 _asked: Final[ContextVar[_Asked | None]] = ContextVar("nectar_asked", default=None)
 
 
+def is_asking() -> bool:
+    """Whether somebody wants the result of the request that is being made."""
+    return _asked.get() is not None
+
+
 def noticed(query: Query) -> None:
     """A query is about to be looked up; its result is kept if somebody has asked for it."""
     asked = _asked.get()

@@ -9,7 +9,7 @@ them. Rows of a relation have no order.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 from pyspark.sql.connect.proto import commands_pb2, expressions_pb2, relations_pb2, types_pb2
@@ -20,7 +20,9 @@ from nectar.dialects.spark.manners import SAIL, Manner
 from nectar.dialects.spark.results import empty, is_whole, schema_of, without_schema
 from nectar.dialects.spark.values import never_null
 from nectar.quantities import show_size
-from nectar.store.read import Result
+
+if TYPE_CHECKING:
+    from nectar.store.read import Result
 
 SCHEMA: Final = "spark.schema"  # the part of a result in Parquet files that holds what the engine said of its columns
 AS_TOLD: Final = "spark.as-told"  # the part that says whether these files have to be read with that schema
@@ -38,6 +40,8 @@ def relation_of(result: Result, plan_id: int | None = None, manner: Manner = SAI
     if result.kind == "object":
         return "it is no table"
     if result.kind == "parquet":
+        if not result.table_paths:
+            return "others could change its files while they are read"
         told = types_pb2.DataType.FromString(bytes(result.part(SCHEMA)))
         return read_relation(result.table_paths, told, plan_id, as_told=bool(result.part(AS_TOLD)), manner=manner)
     table = result.to_arrow()

@@ -27,7 +27,7 @@ from nectar.dialects.spark.sql.words import Name, name_of
 from nectar.errors import NectarError, UserError
 from nectar.keys.expansion import joined
 from nectar.keys.scheme import digest_of
-from nectar.recipes.environment import working_folder
+from nectar.recipes.folder import working_folder
 
 # A definition as everything is now, what the names in it mean, and what names mean to the session; raises NectarError.
 Look = Callable[[Sequence[Step], Scope, Scope], Keyed]

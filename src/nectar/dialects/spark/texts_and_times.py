@@ -14,7 +14,6 @@ from functools import cached_property, lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.parquet
 
 from nectar.dialects.spark.messages import messages_in
 
@@ -184,6 +183,8 @@ def of_parquet(files: Sequence[tuple[str, bytes]]) -> Columns:
 @lru_cache(1024)
 def _of_file(path: str, name: bytes) -> tuple[tuple[str, int], ...] | None:
     """The columns of a file; None if it is none of Parquet. name: what is in it, since files change."""
+    import pyarrow.parquet  # takes long to load
+
     try:
         return tuple((each.name, of_arrow(each.type)) for each in pyarrow.parquet.read_schema(path))
     except (OSError, pa.ArrowException):

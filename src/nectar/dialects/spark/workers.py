@@ -25,7 +25,6 @@ from nectar.dialects.spark.connections import Connection
 from nectar.dialects.spark.functions import Pickled
 from nectar.keys.expansion import joined
 from nectar.keys.origin import origin_of_module
-from nectar.keys.outcome import outcome_of
 from nectar.keys.scheme import digest_of
 
 _IMPORTER: Final = object()  # what the client puts into a pickle, before its name, for a module that was captured
@@ -68,6 +67,8 @@ def _is_of_the_application(name: str) -> bool:
 
 def _imported_within(function: object) -> set[str]:
     """The modules that a function, and the application's functions it calls, import when they run."""
+    from nectar.keys.outcome import outcome_of
+
     found: set[str] = set()
     pending = [
         examined.function.__code__

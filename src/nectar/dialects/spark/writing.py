@@ -13,28 +13,27 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import grpc
 import msgspec
 import pyarrow as pa
 import pyarrow.ipc
-import pyarrow.parquet
 from pyspark.sql.connect.types import proto_schema_to_pyspark_data_type
 
-from nectar.catalog.handover import Handover
 from nectar.dialects.spark.manners import SAIL, Manner
+from nectar.dialects.spark.own_requests import of_our_own
 from nectar.dialects.spark.stored import AS_TOLD, SCHEMA, files_relation, read_relation, write_command
-from nectar.store.read import COLUMNS
+from nectar.store.layout import COLUMNS
 from nectar.threads import started
 
+if TYPE_CHECKING:
+    from nectar.catalog.handover import Handover
+
 _NOT_OF_TYPES: Final = frozenset({"nullable", "containsNull", "valueContainsNull", "metadata"})
-_own: Final[ContextVar[bool]] = ContextVar("nectar_own_request", default=False)
 _LOOKING: Final = 0.1  # seconds between two looks at what an engine has written
 _MAY_BE_NAN: Final = frozenset({"FLOAT", "DOUBLE", "FIXED_LEN_BYTE_ARRAY"})
 
@@ -122,21 +121,6 @@ def _without_nulls(kind: pa.DataType) -> Any:
     return kind.id, names, [_without_nulls(each.type) for each in inner]
 
 
-@contextmanager
-def of_our_own() -> Iterator[None]:
-    """Requests that are made within are no program's: nothing is looked up or kept for them."""
-    token = _own.set(True)
-    try:
-        yield
-    finally:
-        _own.reset(token)
-
-
-def is_our_own() -> bool:
-    """Whether the request that is being made is no program's."""
-    return _own.get()
-
-
 def is_same_schema(one: Any, other: Any, *, of_types: bool = False) -> bool:
     """Whether two schemas say the same: names, types, nullability, metadata; however metadata is written.
 
@@ -157,6 +141,8 @@ def _bare(kind: Any) -> Any:
 
 def _has_statistics(path: str) -> bool:
     """Whether a file tells the smallest and largest numbers of a column that may hold NaN, which is neither."""
+    import pyarrow.parquet  # takes long to load
+
     footer = pyarrow.parquet.read_metadata(path)
     columns = [
         footer.row_group(group).column(at) for group in range(footer.num_row_groups) for at in range(footer.num_columns)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import dis
 import types
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from nectar.keys.bytecode.decode import Instruction, Protected, decoded, exception_table
 
@@ -26,8 +27,7 @@ _SILENT: Final = {
 }  # fmt: skip
 
 
-@dataclass(slots=True)
-class Block:
+class Block(Struct):
     """Straight-line code: its instructions, where control goes next, and who handles what it raises."""
 
     start: int

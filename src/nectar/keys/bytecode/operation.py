@@ -8,8 +8,9 @@ operation that gives it, CAUGHT (handler, position on its stack), none for the o
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 PARAM, CONST, GLOBAL, FREE, CELL, CELLS, RESULT, MERGE, UNBOUND, NULL, CAUGHT = range(11)
 # Newer versions have new instructions, and give another meaning to some that kept their names.
@@ -27,8 +28,7 @@ class UnknownInstruction(Exception):
 # frozen ones as long to make, and there is nothing a fingerprint does more often.
 
 
-@dataclass(slots=True, eq=False)
-class Operation:
+class Operation(Struct, eq=False):
     """One effect: what is done, with a static argument, to which values; results are numbered from `result`."""
 
     name: str

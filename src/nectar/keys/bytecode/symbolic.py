@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from nectar.keys.bytecode.decode import Protected, parameter_names
 from nectar.keys.bytecode.flow import NOTHING, Block, blocks_of
@@ -37,16 +38,14 @@ from nectar.keys.bytecode.operation import (
 from nectar.keys.bytecode.rules import RULES
 
 
-@dataclass(slots=True, eq=False)
-class Exit:
+class Exit(Struct, eq=False):
     """One way out of a block: where to, and the stack there."""
 
     target: int
     stack: tuple[int, ...]
 
 
-@dataclass(slots=True, eq=False)
-class Straight:
+class Straight(Struct, eq=False):
     """A block after symbolic execution.
 
     merges: values that stand for what different predecessors bring, with the stack slot or local they come from.
@@ -64,8 +63,7 @@ class Straight:
     handler: tuple[int, tuple[int, ...]] | None
 
 
-@dataclass(slots=True, eq=False)
-class Symbolic:
+class Symbolic(Struct, eq=False):
     """A whole code object after symbolic execution."""
 
     code: types.CodeType

@@ -11,8 +11,9 @@ of every type, up to frame introspection and the moment at which unused objects 
 from __future__ import annotations
 
 import types
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from nectar.keys.bytecode import symbolic
 from nectar.keys.bytecode.operation import CAUGHT, CONST, FREE, UNBOUND, Operation
@@ -22,16 +23,14 @@ RETURN: Final = -1
 _REMEMBERED: Final = 20_000  # templates kept; a template takes a few KB
 
 
-@dataclass(slots=True, eq=False)
-class Edge:
+class Edge(Struct, eq=False):
     """Where control goes and the values it carries to the merges there (or the value returned, for RETURN)."""
 
     target: int
     values: tuple[int, ...]
 
 
-@dataclass(slots=True, eq=False)
-class Block:
+class Block(Struct, eq=False):
     """Operations in order, then a test of a value that chooses an edge."""
 
     merges: tuple[int, ...]
@@ -43,8 +42,7 @@ class Block:
     handler_stack: tuple[int, ...]
 
 
-@dataclass(slots=True, eq=False)
-class Template:
+class Template(Struct, eq=False):
     """A code object in normal form. kinds and data describe values, see operation.py; then, what it mentions."""
 
     code: types.CodeType

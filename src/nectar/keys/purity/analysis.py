@@ -10,15 +10,17 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
+
+from msgspec.structs import replace
 
 from nectar.keys import declared
 from nectar.keys.bytecode.operation import CAUGHT, CONST, FREE, PARAM, Operation
 from nectar.keys.features import COPIED, IDENTITIES, MOMENTS, REBINDS, Features
 from nectar.keys.origin import origin_of_function
-from nectar.keys.purity import observers, tables
+from nectar.keys.purity import observers, tables, watched
 from nectar.keys.purity.calls import TEXTS, Calls
 from nectar.keys.purity.clocks import only_in_messages
 from nectar.keys.purity.facts import CONSTANT, OBJECT, Fact, Facts
@@ -178,6 +180,8 @@ class _Examination(Calls):
         if not telling.keys().isdisjoint(template.strings):
             features = {telling[name] for name in template.strings & telling.keys()}
             self.report.features |= features - {observers.REFUSE}
+        if template.code.co_name in template.code.co_freevars:  # a function made within another calls itself
+            self.report.settings |= {"recursion"}
         if _name_dates(template.strings):
             self.report.features |= {MOMENTS}
         if template.stored_global:
@@ -247,10 +251,12 @@ class _Examination(Calls):
     def _loaded(self, operation: Operation) -> None:
         """Something known was read: is it known to be impure?"""
         value = self.part.known[operation.result]
-        if id(value) in tables.takes_words_for_now:
+        if id(value) in tables.takes_words_for_now and not self._is_told_the_day(value, operation.result):
             self.report.features |= {MOMENTS}
         if id(value) in TEXTS:
             self._text_maker_as_value(operation.result)
+        if value is RecursionError:
+            self.report.settings |= {"recursion"}
         helper = function_called(value)
         if helper is not None and origin_of_function(helper) is APPLICATION and not declared.is_pure(helper):
             self.handed.append(_Loaded(helper, value, operation.result, self.uses))
@@ -262,6 +268,11 @@ class _Examination(Calls):
         found = tables.verdict(value)
         if found is not None:
             self._judge(found, value, operation.result)
+
+    def _is_told_the_day(self, value: object, at: int) -> bool:
+        """Whether what completes dates is always told by what date it shall do so."""
+        told_by = tables.told_the_day_by.get(id(value))
+        return told_by is not None and self.uses.only_called_well(at, told_by)
 
     def _text_maker_as_value(self, at: int) -> None:
         """str() and the like handed to others show whatever those give to them."""
@@ -282,11 +293,19 @@ class _Examination(Calls):
             return
         if found.reader is not None and reads_memory(self.uses, at, found.reader.mode_at):
             return
-        if not self.is_fine(found, at):
+        if not self.is_fine(found, at) and not self._is_of_own(found, at):
             excuse = None
             if found.reader is not None:
                 excuse = excuse_for_reader(self.function, self.uses, at, found.reader.mode_at)
-            self.refuse(found.kind, f"uses {found.reason}", excuse)
+            self.refuse(found.kind, f"uses {found.reason}", excuse, watched.seen_as(found.reason))
+
+    def _is_of_own(self, found: tables.Verdict, at: int) -> bool:
+        """Whether each call is about something temporary, or in memory, of the function itself."""
+        uses = self.uses.of(at)
+        called = [use for use, position in uses if use.name == "CALL" and position == 0]
+        return len(called) == len(uses) > 0 and all(
+            watched.is_of_own(self.facts, call, found.reason) for call in called
+        )
 
     def _readings_of(self, loaded: _Loaded, report: Report) -> None:
         """A helper that reads what it is handed: what is it handed here?"""

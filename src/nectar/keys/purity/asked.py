@@ -1,4 +1,4 @@
-"""What a call asks of the process by the texts it is given: an encoding, a way to handle errors, local time.
+"""What a call asks of the process by what it is given: an encoding, a way to handle errors, local time, warnings.
 
 In: a call as the analysis sees it. Out: what has to count beside the code.
 """
@@ -6,18 +6,19 @@ In: a call as the analysis sees it. Out: what has to count beside the code.
 from __future__ import annotations
 
 import codecs
+import warnings
 from typing import Final
 
 from nectar.keys.ambient import TextCodec
 from nectar.keys.bytecode.operation import Operation
 from nectar.keys.purity import order
-from nectar.keys.purity.facts import ATTRIBUTE, OBJECT, Fact
+from nectar.keys.purity.facts import ATTRIBUTE, CONSTANT, OBJECT, Fact
 
 _CODING_METHODS: Final = frozenset({"encode", "decode"})
 _CODING: Final = {id(each): each for each in (str, bytes, bytearray, codecs.encode, codecs.decode)}
 # What is worth a closer look: names of methods, and callables by id.
 METHODS: Final = _CODING_METHODS | {"join", "strftime"}
-CALLABLES: Final = {**_CODING, **order.KEEPS_ORDER}
+CALLABLES: Final = {**_CODING, **order.KEEPS_ORDER, id(warnings.catch_warnings): warnings.catch_warnings}
 _SECONDS: Final = "%s"  # of strftime: seconds since 1970, by local time
 
 
@@ -47,6 +48,15 @@ def asks_for_any_codec(operation: Operation, callee: Fact, arguments: list[Fact]
     """Whether a call encodes or decodes by a name, or handles errors in a way, that is known only when it runs."""
     given = _names_given(operation, callee, arguments)
     return any(type(fact.root) is not str for fact in given.values())
+
+
+def asks_for_warnings(operation: Operation, callee: Fact, arguments: list[Fact]) -> bool:
+    """Whether a block records warnings: the filters of the process decide which there are."""
+    keywords: tuple[str, ...] = operation.arg  # type: ignore[assignment]
+    if callee.root is not warnings.catch_warnings or "record" not in keywords:
+        return False
+    recorded = arguments[len(arguments) - len(keywords) + keywords.index("record")]
+    return recorded != Fact(CONSTANT, False)
 
 
 def asks_for_local_seconds(callee: Fact, arguments: list[Fact]) -> bool:

@@ -15,7 +15,7 @@ from nectar.keys.bytecode.operation import Operation
 from nectar.keys.folding import MISSING
 from nectar.keys.inspection import is_a
 from nectar.keys.origin import origin_of_function
-from nectar.keys.purity import asked, mutators, named, observers, order, tables
+from nectar.keys.purity import asked, mutators, named, observers, order, tables, watched
 from nectar.keys.purity.facts import (
     ATTRIBUTE,
     CONSTANT,
@@ -117,6 +117,8 @@ class Calls(Implicit):
             self.report.settings |= {"any codec"}
         if asked.asks_for_local_seconds(callee, arguments):
             self.report.settings |= {"local time"}
+        if asked.asks_for_warnings(operation, callee, arguments):
+            self.report.settings |= {"warnings that are recorded"}
 
     def _call_object(self, called: object, arguments: list[Fact]) -> None:
         if not arguments and "locals" in (observers.observed_by(called) or ()):
@@ -194,13 +196,24 @@ class Calls(Implicit):
     def _call_unknown(self, owner: Fact, name: str, operation: Operation) -> None:
         """A method of an object nobody knows is called: what it does is guessed from its name."""
         if name in mutators.RECEIVER_READS_FILE or (name in mutators.RECEIVER_IS_PATH and not self.uses.is_self(owner)):
+            if self._is_of_own_receiver(name, operation):
+                return
             reason = f"calls {name}() of an object that is not known, which reads or writes files"
-            self.refuse("file", reason, self._excuse_of_receiver(operation))
+            self.refuse("file", reason, self._excuse_of_receiver(operation), watched.seen_of_method(name))
         elif operation.name == "CALL" and not self.uses.is_self(owner):
             if name in mutators.RECEIVER_READS_CLOCK:
                 self.refuse("clock", f"calls {name}() of an object that is not known, which reads the clock")
             elif mutators.draws_without_seed(name, operation):
                 self.refuse("random", f"calls {name}() of an object that is not known, without a seed")
+
+    def _is_of_own_receiver(self, name: str, operation: Operation) -> bool:
+        """Whether a method is asked of a database in memory, or of the path of something temporary."""
+        made = self.facts.maker(operation.operands[0])
+        if made is None:
+            return False
+        if name.startswith("fetch"):
+            return watched.comes_of_memory(self.facts, made.operands[0])
+        return name in ("exists", "is_file", "is_dir") and watched.comes_of_temporary(self.facts, made.operands[0])
 
     def _excuse_of_receiver(self, operation: Operation) -> Excuse | None:
         made = self.facts.maker(operation.operands[0])
@@ -271,7 +284,10 @@ class Calls(Implicit):
         verdict = None if found is MISSING else tables.verdict(found)
         if verdict is None or self.is_fine(verdict, operation.result):
             return
-        self.refuse(verdict.kind, f"uses {verdict.reason}")
+        calls = [use for use, at in self.uses.of(operation.result) if use.name == "CALL" and at == 0]
+        if calls and all(watched.is_of_own(self.facts, call, verdict.reason) for call in calls):
+            return
+        self.refuse(verdict.kind, f"uses {verdict.reason}", None, watched.seen_as(verdict.reason))
 
     def is_fine(self, verdict: tables.Verdict, at: int) -> bool:
         """Whether an impure object is only called, each time in a way that is fine, or that is looked at elsewhere."""

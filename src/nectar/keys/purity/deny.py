@@ -43,7 +43,7 @@ DENIED: Final[dict[str, dict[str, str]]] = {
         "environment": "datetime.fromtimestamp date.fromtimestamp datetime.astimezone",
     },
     "email.utils": {"clock": "localtime formatdate", "random": "make_msgid", "environment": "mktime_tz"},
-    "logging": {"clock": "LogRecord", "environment": "Formatter.formatTime", "file": "FileHandler"},
+    "logging": {"clock": "LogRecord makeLogRecord", "environment": "Formatter.formatTime", "file": "FileHandler"},
     "logging.config": {"file": "fileConfig", "global state": "dictConfig"},
     "xml.etree.ElementTree": {
         "file": "parse iterparse ElementTree.parse ElementTree.write",
@@ -107,13 +107,17 @@ DENIED: Final[dict[str, dict[str, str]]] = {
         "enumerate",
         "global state": "settrace setprofile settrace_all_threads setprofile_all_threads stack_size excepthook",
     },
-    "_thread": {"introspection": "get_ident get_native_id", "global state": "stack_size"},
+    "_thread": {
+        "introspection": "get_ident get_native_id",
+        "global state": "stack_size LockType.locked RLock._is_owned",
+    },
     "multiprocessing": {
         "process": "current_process parent_process active_children Process Pool Manager Pipe Queue SimpleQueue "
         "JoinableQueue freeze_support set_start_method get_start_method",
         "environment": "cpu_count",
     },
     "asyncio": {
+        "clock": "AbstractEventLoop.time",
         "introspection": "current_task all_tasks",
         "network": "open_connection start_server open_unix_connection start_unix_server",
         "process": "create_subprocess_exec create_subprocess_shell",
@@ -238,6 +242,19 @@ DENIED: Final[dict[str, dict[str, str]]] = {
     "boto3": {"network": "client resource Session setup_default_session"},
     "botocore.session": {"network": "get_session Session"},
     "arrow": {"clock": "now utcnow Arrow.now Arrow.utcnow ArrowFactory.now ArrowFactory.utcnow"},
+    "freezegun.api": {
+        "clock": "fake_time fake_time_ns fake_localtime fake_gmtime fake_strftime FakeDatetime.now FakeDatetime.utcnow "
+        "FakeDatetime.today FakeDate.today"
+    },
+    "igraph._igraph": {  # draws in native code, by a generator of the process or, in other threads, of its own
+        "random": "GraphBase.Asymmetric_Preference GraphBase.Barabasi GraphBase.Chung_Lu GraphBase.Degree_Sequence "
+        "GraphBase.Erdos_Renyi GraphBase.Establishment GraphBase.Forest_Fire GraphBase.GRG GraphBase.Growing_Random "
+        "GraphBase.K_Regular GraphBase.Preference GraphBase.Random_Bipartite GraphBase._Random_Bipartite "
+        "GraphBase.Recent_Degree GraphBase.SBM GraphBase.Static_* GraphBase.Tree_Game GraphBase.Watts_Strogatz "
+        "GraphBase.random_walk GraphBase.rewire GraphBase.rewire_edges GraphBase.layout_* GraphBase._layout_* "
+        "GraphBase.community_*"
+    },
+    "ephem": {"clock": "Observer now"},
     "pendulum": {"clock": "now today tomorrow yesterday DateTime.now DateTime.utcnow DateTime.today"},
     "fsspec": {"file": "open open_files open_local filesystem url_to_fs get_mapper get_fs_token_paths"},
     "sqlalchemy": {"database": "create_engine create_mock_engine create_pool_from_url"},
@@ -409,6 +426,9 @@ _SEED = Condition(0, "seed")
 _NO_PATH = Condition(0, "path_or_buf", given=False)
 _NO_BUFFER = Condition(0, "buf", given=False)
 _NO_FILE = Condition(0, "file", given=False)
+
+# What tells such callables the day, so that they ask no clock.
+TOLD_THE_DAY_BY: Final = {"dateutil.parser": Condition(None, "default")}
 
 UNLESS: Final[dict[str, dict[str, Condition]]] = {
     "builtins": {"vars": _FIRST, "dir": _FIRST},

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import functools
 import pathlib
+import sys
 import types
-from dataclasses import dataclass
 from functools import cache
 from typing import Final
+
+from msgspec import Struct
 
 from nectar.keys.bytecode.decode import parameter_names
 from nectar.keys.bytecode.operation import CELL, CONST, FREE, MERGE, PARAM, RESULT, Operation
@@ -24,8 +26,7 @@ OBJECT, PARTIAL, PARAMETER, ATTRIBUTE, CONSTANT, FRESH = "object", "part", "para
 DERIVED = "derived"
 
 
-@dataclass(slots=True)
-class Fact:
+class Fact(Struct):
     """What is known of a value.
 
     kind: OBJECT (value is `root`), PARTIAL (reached from `root`), PARAMETER (is or was reached from parameter
@@ -53,6 +54,8 @@ _IN_PLACE: Final = 13  # BINARY_OP arguments from here on are +=, -= and so on
 _DIVIDES: Final = (11, 24)  # BINARY_OP arguments of / and /=
 # Attributes of paths, and methods, that lead to other paths.
 _PATH_PARTS: Final = frozenset({"parent"})
+_FUNCTIONS: Final = (types.FunctionType, types.BuiltinFunctionType)
+_LOOPS: Final = frozenset({"get_running_loop", "get_event_loop", "new_event_loop"})
 _PATH_METHODS: Final = frozenset(
     {"joinpath", "with_name", "with_stem", "with_suffix", "with_segments", "relative_to", "absolute", "resolve"}
 )
@@ -145,10 +148,11 @@ class Facts:
                 asked = self.of(operation.operands[2]).root
                 if type(asked) is str:
                     return Fact(ATTRIBUTE, name=asked, owner=self.of(operation.operands[1]))
+                return inside(self.of(operation.operands[1]))
             if id(callee.root) in _PASSES_ON:
                 return inside(self._worst(list(operation.operands[1:])))
             found = self._derived(operation.operands[1:])
-            if not is_a(callee.root, type) and callee.name not in _PATH_METHODS:
+            if not is_a(callee.root, type) and callee.name not in _PATH_METHODS and not _gives_loop(callee.root):
                 return found
             return Fact(found.kind, found.root, made=_made_by_calling(callee))
         if name == "BINARY_OP" and operation.arg in _DIVIDES:
@@ -221,8 +225,9 @@ class Facts:
 
     def in_cell(self, cell: int) -> Fact:
         """What a variable that inner functions share may hold."""
-        stored = self._worst(self._stored_in(("cell", cell)))
-        if stored.kind != FRESH:
+        values = self._stored_in(("cell", cell))
+        stored = self._worst(values)
+        if stored.kind != FRESH or (len(values) == 1 and stored.made is not None):
             return stored
         data = self.template.data[cell]
         if self.template.kinds[cell] == FREE:
@@ -255,8 +260,16 @@ def _path_class(fact: Fact) -> type | None:
     return found if found is not None and issubclass(found, pathlib.PurePath) else None
 
 
+def _gives_loop(called: object) -> bool:
+    """Whether a function gives the event loop that a coroutine runs in."""
+    name = getattr(called, "__name__", None) if type(called) in _FUNCTIONS else None
+    return name in _LOOPS and str(getattr(called, "__module__", "")).lstrip("_").startswith("asyncio")
+
+
 def _made_by_calling(callee: Fact) -> type | None:
-    """The class of what a call gives: a class that is called, or that of a path whose method gives a path."""
+    """The class of what a call gives: a class that is called, that of a path whose method gives a path, a loop."""
+    if _gives_loop(callee.root):
+        return sys.modules["asyncio"].AbstractEventLoop  # type: ignore[no-any-return]
     if callee.kind == OBJECT and is_a(callee.root, type):
         return callee.root if callee.root is not type else None  # type(x) is any class
     if callee.kind == ATTRIBUTE and callee.owner is not None and callee.name in _PATH_METHODS:

@@ -41,10 +41,10 @@ class Findings:
         self.resolution = subject.resolution
         self.report = subject.report
 
-    def refuse(self, kind: str, reason: str, excuse: Excuse | None = None) -> None:
-        """Notes a reason not to cache, with the place where the examination stands."""
+    def refuse(self, kind: str, reason: str, excuse: Excuse | None = None, seen: str = "") -> None:
+        """Notes a reason not to cache, with the place where the examination stands. seen: see Refusal."""
         place = place_of(self.function, self.template.code, self.operation)
-        self.report.refusals.append(Refusal(kind, reason, place, excuse))
+        self.report.refusals.append(Refusal(kind, reason, place, excuse, seen))
 
     def defaults(self) -> dict[int, object]:
         """The defaults of the function's parameters, by position."""

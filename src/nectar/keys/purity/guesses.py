@@ -19,7 +19,7 @@ from nectar.keys.purity.deny import Condition
 
 _RANDOM: Final = frozenset(
     {"random", "randomly", "randomize", "randomized", "rand", "randn", "randint", "noise", "shuffle", "shuffled"}
-    | {"uuid1", "uuid4", "uuid6", "uuid7", "ulid", "nanoid"}
+    | {"uuid1", "uuid4", "uuid6", "uuid7", "ulid", "nanoid", "gensalt", "nonce", "keygen", "keypair"}
 )
 _SAMPLES: Final = frozenset({"sample", "sampled", "samples", "sampling"})  # of texts or points, unless there is a seed
 _CLOCK: Final = frozenset({"now", "utcnow", "today"})
@@ -40,10 +40,13 @@ def guess(value: Any) -> tuple[str, Condition | None] | None:
 
 
 def is_native(value: Any) -> bool:
-    """Whether a value is a function of a module that was compiled, and no method of an object."""
+    """Whether a value is a function of a module or class that was compiled, and no method of an object."""
     if type(value) is types.BuiltinFunctionType:
         receiver = value.__self__
-        return receiver is None or isinstance(receiver, types.ModuleType) or type(receiver).__name__ == "PyCapsule"
+        is_shared = receiver is None or isinstance(receiver, (types.ModuleType, type))
+        return is_shared or type(receiver).__name__ == "PyCapsule"
+    if type(value) is types.ClassMethodDescriptorType:
+        return True
     return type(value).__name__ in _COMPILED
 
 
@@ -57,7 +60,7 @@ def _kind(name: str) -> str:
 
 @functools.lru_cache(maxsize=1024)
 def _of_library(value: Any, kind: str, is_python: bool) -> tuple[str, Condition | None] | None:
-    home = value.__module__ or getattr(value.__self__, "__name__", None)  # Rust says nothing
+    home = getattr(value, "__module__", None) or _home_of(value)  # Rust says nothing
     if type(home) is str:
         module = sys.modules.get(home)
         package = home.partition(".")[0]
@@ -69,6 +72,12 @@ def _of_library(value: Any, kind: str, is_python: bool) -> tuple[str, Condition 
     if seed is None:
         return None if is_python or kind == "sample" else (kind, None)
     return ("clock", None) if kind == "clock" else ("random", seed)
+
+
+def _home_of(value: Any) -> object:
+    """The name of the module that a function belongs to, by what it is asked of."""
+    receiver = getattr(value, "__objclass__", None) or value.__self__
+    return getattr(receiver, "__module__" if isinstance(receiver, type) else "__name__", None)
 
 
 def _seed(value: Any) -> Condition | None:

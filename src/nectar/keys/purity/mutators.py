@@ -250,6 +250,8 @@ def changed_arguments(value: object) -> tuple[int, ...]:
             return ()
         if method.__name__ in mutators_of(type(receiver)):
             return (RECEIVER,)
+        if type(receiver) is dict and method.__name__ in _LOOKS:  # which a defaultdict inherits, and changes itself by
+            return ()
         unbound = next(
             (vars(base)[method.__name__] for base in type(receiver).__mro__ if method.__name__ in vars(base)), None
         )

@@ -101,6 +101,7 @@ ATTRIBUTE_FEATURES: Final[dict[str, str]] = {
         ("num_chunks", "chunks", "chunk", "iterchunks", "to_batches", "n_chunks", "chunk_lengths"), "chunks"
     ),
     "flags": "flags",
+    "clear_flags": "flags",
     "__annotate__": "annotations",
     "__module__": "modules",
     "__code__": "code",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import types
-from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from nectar.keys.ambient import TextCodec
 from nectar.keys.bytecode.operation import Operation
@@ -20,8 +21,7 @@ class Ran(NamedTuple):
     attribute: bool = False
 
 
-@dataclass(slots=True)
-class Report:
+class Report(Struct):
     """What was found out about a function."""
 
     refusals: list[Refusal] = field(default_factory=list)

@@ -8,11 +8,13 @@ the library is in sys.modules.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
 from types import BuiltinMethodType, MethodType, MethodWrapperType, ModuleType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from nectar.keys.held import Held
 from nectar.keys.modules import Follower, is_arriving
@@ -25,6 +27,7 @@ from nectar.keys.purity.deny import (
     REASONS,
     REFUSED,
     TAKE_NAMES,
+    TOLD_THE_DAY_BY,
     UNLESS,
     WORDS_FOR_NOW,
     Condition,
@@ -74,6 +77,7 @@ __all__ = [
     "observed_by",
     "refresh",
     "takes_words_for_now",
+    "told_the_day_by",
     "verdict",
 ]
 
@@ -84,15 +88,13 @@ _NO_CODE: Final = (ModuleType, *_PLAIN)
 _METHODS: Final = (classmethod, staticmethod)
 
 
-@dataclass(frozen=True, slots=True)
-class Reader:
+class Reader(Struct, frozen=True):
     """Something that reads what its first argument names. mode_at: where it is told whether to write instead."""
 
     mode_at: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Struct, frozen=True):
     """Why an object must not be used by a cached function.
 
     kind: a key of REASONS. reason: for people, begins with the object's name. unless: how a call has to look to be
@@ -212,6 +214,7 @@ class _State:
 
 _state = _State()
 takes_words_for_now: Final[dict[int, object]] = {}  # callables of libraries that are loaded, by id
+told_the_day_by: Final[dict[int, Condition]] = {}  # what tells some of them the day, by id
 
 
 def refresh() -> None:
@@ -256,6 +259,8 @@ def _take_in(name: str, module: ModuleType) -> None:
     readers = set(expand(module, READERS.get(name, "")))
     words = [vars(module).get(each) for each in WORDS_FOR_NOW.get(name, "").split()]
     takes_words_for_now.update((id(each), each) for each in words if each is not None)
+    if (day := TOLD_THE_DAY_BY.get(name)) is not None:
+        told_the_day_by.update((id(each), day) for each in words)
     for kind, names in OWNERS.get(name, {}).items():
         for attribute in names.split():
             owner = vars(module).get(attribute)

@@ -16,6 +16,9 @@ import blake3
 from nectar.keys.atoms import pack
 from nectar.keys.expansion import Buffer, Expansion, sized
 from nectar.keys.hashing import threads_for
+from nectar.keys.patience import stop_if_over
+from nectar.overhead.spent import helped
+from nectar.quantities import show_size
 
 PARALLEL_FROM: Final = 1 << 20  # below, starting threads costs more than it saves
 _NAN: Final = float("nan")
@@ -25,6 +28,14 @@ _BITS: Final = struct.Struct("<d").pack
 def content(buffer: Buffer) -> bytes:
     """Length and digest of one contiguous buffer of single bytes."""
     size = len(buffer)
+    if size >= PARALLEL_FROM:
+        stop_if_over(lambda: f"a value of {show_size(size)}", size)
+        with helped():
+            return _hashed(buffer, size)
+    return _hashed(buffer, size)
+
+
+def _hashed(buffer: Buffer, size: int) -> bytes:
     hasher = blake3.blake3(max_threads=threads_for(size, PARALLEL_FROM))
     hasher.update(buffer)
     return size.to_bytes(8, "little") + hasher.digest()

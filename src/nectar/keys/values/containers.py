@@ -21,6 +21,8 @@ def _block(values: Sequence[object]) -> bytes | None:
     """Atoms of one type in one block; not where NaNs may be among them, because whether those are one object shows."""
     expect(values)
     block = pack(values)
+    if block is None:
+        expect(values, one_by_one=True)
     if block is not None and block.startswith(b"d") and any(each in block for each in _NANS):
         return None
     return block

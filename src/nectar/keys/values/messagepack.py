@@ -9,14 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 BYTES_FROM: Final = 8  # shorter arrays of small numbers are read one by one
 OUTER: Final = 5  # of a long way, only the first keys
 INNER: Final = 8  # and the last ones are kept
 
 
-class Piece(NamedTuple):
+class Piece(Struct, frozen=True):
     """One piece: where it begins and ends, what it is, and the map keys above it, outermost first.
 
     Of more than OUTER + INNER keys those in the middle are left out.

@@ -16,7 +16,6 @@ import itertools
 import operator
 import os
 import pickle
-import secrets
 import sys
 import threading
 import weakref
@@ -36,7 +35,7 @@ _LONGEST_KEYS: Final = 4  # of the way to a piece, so many of the last keys tell
 # tokens
 
 
-_process = secrets.token_hex(8)  # of this process: a token of another one is never taken for one of ours
+_process = os.urandom(8).hex()  # of this process: a token of another one is never taken for one of ours
 _numbers: Final = itertools.count(1)
 _table: Final[weakref.WeakValueDictionary[bytes, Callback]] = weakref.WeakValueDictionary()
 
@@ -215,7 +214,7 @@ def _end() -> None:
 def _in_child() -> None:
     """A forked process makes tokens of its own, and has none of the threads that were writing."""
     global _process, _lock, _open
-    _process, _lock, _open = secrets.token_hex(8), threading.RLock(), 0
+    _process, _lock, _open = os.urandom(8).hex(), threading.RLock(), 0
     _writers.clear()
     if pickle.dumps is _stand_in:
         pickle.dumps = _pickled

@@ -19,7 +19,6 @@ import threading
 import types
 import weakref
 from array import array
-from collections.abc import Mapping
 from typing import Any, Final
 
 from nectar.errors import UnencodableError
@@ -75,24 +74,32 @@ def _refused_weak(tag: str, walk: WalkContext) -> Expansion:
 
 
 def expand_weak_reference(value: weakref.ReferenceType[Any], walk: WalkContext) -> Expansion:
-    """A weak reference: its callback, if what it referred to is gone."""
-    if value() is None:
+    """A weak reference: its callback, and what it refers to if the walk has come to that in another way."""
+    referent = value()
+    if referent is None:
         return Expansion("dead weakref", b"", (value.__callback__,), ("callback",), still=always)
+    if walk.has_met(referent):
+        return Expansion("weakref", b"", (value.__callback__, referent), ("callback", "referent"))
     return _refused_weak("weakref", walk)
 
 
 def expand_weak_keys(value: weakref.WeakKeyDictionary[Any, Any], walk: WalkContext) -> Expansion:
     """A dictionary with weak keys."""
-    return _weak_items("weak keys", value, walk)
+    items = list(value.items())
+    return _weak_items("weak keys", items, [key for key, _ in items], walk)
 
 
 def expand_weak_values(value: weakref.WeakValueDictionary[Any, Any], walk: WalkContext) -> Expansion:
     """A dictionary with weak values."""
-    return _weak_items("weak values", value, walk)
+    items = list(value.items())
+    return _weak_items("weak values", items, [each for _, each in items], walk)
 
 
-def _weak_items(tag: str, value: Mapping[Any, Any], walk: WalkContext) -> Expansion:
-    return _refused_weak(tag, walk) if value else Expansion(tag)
+def _weak_items(tag: str, items: list[tuple[Any, Any]], weak: list[Any], walk: WalkContext) -> Expansion:
+    """What is there as long as others use it: fine if the walk has come to all of it in another way."""
+    if not all(map(walk.has_met, weak)):
+        return _refused_weak(tag, walk)
+    return Expansion(tag, b"", [part for item in items for part in item])
 
 
 def expand_weak_set(value: weakref.WeakSet[Any], walk: WalkContext) -> Expansion:

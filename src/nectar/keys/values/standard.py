@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import decimal
-import fractions
 import pathlib
 import re
 import struct
@@ -12,6 +11,7 @@ import uuid
 from array import array
 from typing import Any
 
+from nectar.keys.ambient import raised_signals
 from nectar.keys.atoms import ATOMS
 from nectar.keys.expansion import Expander, Expansion, WalkContext, always, joined
 from nectar.keys.values import annotations as of_types
@@ -86,22 +86,17 @@ def _flat(view: Any) -> list[object]:
 _CONTEXT = ("prec", "rounding", "Emin", "Emax", "capitals", "clamp")
 
 
-def expand_fraction(value: fractions.Fraction, walk: WalkContext) -> Expansion:
-    """A fraction: numerator and denominator."""
-    return _plain_value("fraction", value, str(value.numerator), str(value.denominator))
-
-
 def expand_uuid(value: uuid.UUID, walk: WalkContext) -> Expansion:
     """A UUID: its bytes, and whether it is known to be unique."""
-    return _plain_value("uuid", value, value.hex, value.is_safe.name)
+    return plain_value("uuid", value, value.hex, value.is_safe.name)
 
 
 def expand_path(value: pathlib.PurePath, walk: WalkContext) -> Expansion:
     """A path: its class and its text. What lies there is not looked at."""
-    return _plain_value("path", value, str(value))
+    return plain_value("path", value, str(value))
 
 
-def _plain_value(tag: str, value: object, *texts: str) -> Expansion:
+def plain_value(tag: str, value: object, *texts: str) -> Expansion:
     """A value without identity, of a class written in Python."""
     return Expansion(tag, joined(*texts), (type(value),), ("class",), by_value=True, still=always)
 
@@ -113,9 +108,10 @@ def expand_decimal(value: decimal.Decimal, walk: WalkContext) -> Expansion:
 
 
 def expand_decimal_context(value: decimal.Context, walk: WalkContext) -> Expansion:
-    """A decimal context: precision, rounding, limits and traps; not the signals raised so far."""
+    """A decimal context: precision, rounding, limits and traps; signals raised so far where code asks for flags."""
     traps = sorted(signal.__name__ for signal, on in value.traps.items() if on)
-    return Expansion("decimal context", joined(*(repr(getattr(value, name)) for name in _CONTEXT), *traps))
+    raised = ["raised", *raised_signals(value)] if "flags" in walk.observed else []
+    return Expansion("decimal context", joined(*(repr(getattr(value, name)) for name in _CONTEXT), *traps, *raised))
 
 
 EXPANDERS: dict[type, Expander] = {
@@ -134,7 +130,6 @@ EXPANDERS: dict[type, Expander] = {
     type({}.keys()): expand_dict_view,
     type({}.values()): expand_dict_view,
     type({}.items()): expand_dict_view,
-    fractions.Fraction: expand_fraction,
     uuid.UUID: expand_uuid,
     **dict.fromkeys(
         (pathlib.PurePosixPath, pathlib.PureWindowsPath, pathlib.PosixPath, pathlib.WindowsPath), expand_path

@@ -1,18 +1,11 @@
-"""Expanders of dates, times and time zones (naive dates and durations are atoms)."""
+"""Expanders of dates and times. Naive dates and durations are atoms; zones are in `zoneinfo_values.py`."""
 
 from __future__ import annotations
 
 import datetime
-import functools
-import importlib.resources
-import os
-import pickle
 import struct
-import zoneinfo
 
-from nectar.errors import UnencodableError
-from nectar.keys.expansion import Expander, Expansion, WalkContext, always, joined
-from nectar.keys.scheme import digest_of
+from nectar.keys.expansion import Expander, Expansion, WalkContext, always
 
 _STAMP = struct.Struct("<HBBBBBIB").pack
 _CLOCK = struct.Struct("<BBBIB").pack
@@ -39,34 +32,8 @@ def expand_timezone(value: datetime.timezone, walk: WalkContext) -> Expansion:
     )
 
 
-def expand_zone(value: zoneinfo.ZoneInfo, walk: WalkContext) -> Expansion:
-    """A zone of the time zone database: its key, and the rules this machine has for it.
-
-    A zone keeps its identity: arithmetic between two datetimes asks whether they share the very same zone object.
-    """
-    try:
-        value.__reduce__()
-    except pickle.PicklingError:
-        raise UnencodableError("a ZoneInfo", walk.path(), "it was read from a file, not from the database") from None
-    return Expansion("zoneinfo", joined(value.key, _rules(value.key)), still=always)
-
-
-@functools.cache
-def _rules(key: str) -> bytes:
-    """Digest of the zone's rules as zoneinfo finds them: first on the search path, then in the tzdata package."""
-    for folder in zoneinfo.TZPATH:
-        path = os.path.join(folder, key)
-        if os.path.isfile(path):
-            with open(path, "rb") as file:
-                return digest_of(file.read())
-    *folders, name = key.split("/")
-    package = ".".join(["tzdata.zoneinfo", *folders])
-    return digest_of(importlib.resources.files(package).joinpath(name).read_bytes())
-
-
 EXPANDERS: dict[type, Expander] = {
     datetime.datetime: expand_datetime,
     datetime.time: expand_time,
     datetime.timezone: expand_timezone,
-    zoneinfo.ZoneInfo: expand_zone,
 }

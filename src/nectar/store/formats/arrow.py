@@ -14,9 +14,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from nectar.errors import MissingExtraError, StoreFailure, UserError
+from nectar.store.chunks import Checked, Range
+from nectar.store.formats.arrow_places import Places, places_of
 from nectar.store.manifest import Column, Writer
 from nectar.store.sinks import HashingSink
-from nectar.store.sources import Source
 from nectar.threads import loading
 
 if TYPE_CHECKING:
@@ -40,17 +41,28 @@ _WIDTHS: Final = {
 _PLAIN_TYPES: Final = frozenset(_WIDTHS) | {
     "string", "large_string", "string_view", "binary", "large_binary", "binary_view",
 }  # fmt: skip
+_ARROW_TYPES: Final = {  # plain types by the names that Polars has for them; and as it hands them to pyarrow
+    "Boolean": "bool", "Int8": "int8", "Int16": "int16", "Int32": "int32", "Int64": "int64", "UInt8": "uint8",
+    "UInt16": "uint16", "UInt32": "uint32", "UInt64": "uint64", "Float32": "float", "Float64": "double",
+    "Date": "date32[day]", "String": "string_view", "Binary": "binary_view",
+}  # fmt: skip
 ENDS: Final = 10  # bytes at each end that `broken_ends` wants to see
 
 
 def write(
     table: Any, begin: Open, end: Close, *, part_rows: int | None, compression: Compression
 ) -> tuple[Writer, int, tuple[Column, ...]]:
-    """The table is written to as many parts as it needs; who wrote it, its rows and columns."""
-    arrow = _library("pyarrow")
+    """The table is written to as many parts as it needs; who wrote it, its rows and columns.
+
+    A small frame of plain types is not worth loading pyarrow for.
+    """
     frame = _as_polars(table)
     if frame is not None:
         _refuse_false_marks(frame)
+        if _is_light_frame(frame):
+            writer, rows, columns = _write_polars(frame, begin, end, part_rows, compression)
+            return writer, rows, tuple(Column(each.name, _ARROW_TYPES[each.type]) for each in columns)
+    arrow = _library("pyarrow")
     if frame is not None and (arrow is None or _only_polars_can(frame)):
         return _write_polars(frame, begin, end, part_rows, compression)
     if arrow is None:
@@ -66,13 +78,16 @@ def broken_ends(head: bytes, tail: bytes, size: int) -> str | None:
     return None if 0 < footer <= size - 16 else "its footer has a length that cannot be"
 
 
-def read_arrow(views: list[Any], writer: Writer, rows: int) -> pa.Table:
-    """The table in these files. Mapped files are used in place; whoever holds the table holds the mapping."""
+def read_arrow(views: list[Any], writer: Writer, rows: int, only: Sequence[str] | None = None) -> pa.Table:
+    """The table in these files. Mapped files are used in place; whoever holds the table holds the mapping.
+
+    only: the columns that are wanted of files that are compressed, of which others may not be looked at.
+    """
     arrow = _library("pyarrow")
     if arrow is None:
         raise MissingExtraError("pyarrow", "arrow")
     try:
-        tables = [arrow.ipc.open_file(arrow.py_buffer(view)).read_all() for view in views]
+        tables = [_file_of(arrow, view, only).read_all() for view in views]
         table = tables[0] if len(tables) == 1 else arrow.concat_tables(tables)
     except arrow.ArrowNotImplementedError as error:
         if writer == "polars":
@@ -85,7 +100,7 @@ def read_arrow(views: list[Any], writer: Writer, rows: int) -> pa.Table:
 
 
 def read_polars(
-    parts: Sequence[Source], writer: Writer, rows: int, columns: Sequence[Column], only: Sequence[str] | None = None
+    parts: Sequence[Checked], writer: Writer, rows: int, columns: Sequence[Column], only: Sequence[str] | None = None
 ) -> pl.DataFrame:
     """The frame in these files; through pyarrow where it is there and can, since it does not copy.
 
@@ -98,39 +113,81 @@ def read_polars(
         empty: pl.DataFrame = polars.DataFrame(height=rows)
         return empty
     if writer == "pyarrow" and not _is_light(parts, rows, columns, only) and _library("pyarrow") is not None:
-        table = read_arrow([part.view() for part in parts], writer, rows)
+        places = [_places_of(part, only) for part in parts]
+        views = [part.view(_ranges(place)) for part, place in zip(parts, places, strict=True)]
+        packed = any(place is not None and place.compressed for place in places)
+        table = read_arrow(views, writer, rows, only if packed else None)
         mapped: pl.DataFrame = polars.from_arrow(table if only is None else table.select(only), rechunk=False)
         return mapped
     try:
         frame: pl.DataFrame = polars.concat([_read_by_polars(polars, part, only) for part in parts], rechunk=False)
+    except StoreFailure:
+        raise
     except (polars.exceptions.PolarsError, OSError) as error:
         raise StoreFailure(f"the parts are no Arrow files: {error}; compute the result again") from error
     _expect(frame.height, rows)
     return frame
 
 
-def schema_ahead(parts: Sequence[Source], columns: Sequence[Column]) -> pl.Schema | None:
+def schema_ahead(parts: Sequence[Checked], writer: Writer, columns: Sequence[Column]) -> pl.Schema | None:
     """The types that `read_polars` will give, if it is better to read no more than the columns that are needed.
 
-    None where all of the table can be mapped without reading any of it, or where pyarrow has a say in the types.
+    None where all of the table can be mapped without reading any of it: where pyarrow is loaded, or has a say in the
+    types, and all of it was verified; or where it cannot be told which bytes a column is.
     """
     polars = _library("polars")
-    if polars is None or "pyarrow" in sys.modules or not columns or not _are_plain(columns):
+    if polars is None or not columns:
+        return None
+    light = "pyarrow" not in sys.modules and _are_plain(columns)
+    if not light and all(part.is_sound for part in parts):
+        return None
+    places = _places_of(parts[0], ())
+    if places is None:
+        return None
+    arrow = None if light or writer == "polars" else _library("pyarrow")
+    if arrow is None and not light and writer != "polars":
         return None
     try:
-        with parts[0].file() as file:
+        if arrow is not None:
+            empty = arrow.ipc.open_file(arrow.py_buffer(parts[0].view(places.ranges))).schema.empty_table()
+            mapped: pl.Schema = polars.from_arrow(empty).schema
+            return mapped
+        with parts[0].file(places.ranges) as file:
             schema: pl.Schema = polars.Schema(polars.read_ipc_schema(file))
             return schema
-    except (polars.exceptions.PolarsError, OSError) as error:
+    except StoreFailure:
+        raise
+    except (polars.exceptions.PolarsError, OSError, *_errors_of(arrow)) as error:
         raise StoreFailure(f"the parts are no Arrow files: {error}; compute the result again") from error
 
 
-def _read_by_polars(polars: Any, part: Source, only: Sequence[str] | None) -> Any:
-    with part.file() as file:
+def _errors_of(arrow: Any) -> tuple[type[Exception], ...]:
+    return () if arrow is None else (arrow.ArrowException,)
+
+
+def _file_of(arrow: Any, view: Any, only: Sequence[str] | None) -> Any:
+    file = arrow.ipc.open_file(arrow.py_buffer(view))
+    if only is None:
+        return file
+    fields = sorted(file.schema.get_field_index(name) for name in only)
+    return arrow.ipc.open_file(arrow.py_buffer(view), options=arrow.ipc.IpcReadOptions(included_fields=fields))
+
+
+def _places_of(part: Checked, only: Sequence[str] | None) -> Places | None:
+    """What a reader of these columns looks at; None if it is everything, cannot be told, or was verified before."""
+    return None if only is None or part.is_sound else places_of(part.read, part.size, only)
+
+
+def _ranges(places: Places | None) -> Sequence[Range] | None:
+    return None if places is None else places.ranges
+
+
+def _read_by_polars(polars: Any, part: Checked, only: Sequence[str] | None) -> Any:
+    with part.file(_ranges(_places_of(part, only))) as file:
         return polars.read_ipc(file, columns=None if only is None else list(only))
 
 
-def _is_light(parts: Sequence[Source], rows: int, columns: Sequence[Column], only: Sequence[str] | None) -> bool:
+def _is_light(parts: Sequence[Checked], rows: int, columns: Sequence[Column], only: Sequence[str] | None) -> bool:
     """Whether copying costs less than loading pyarrow, and Polars reads the very types that were written."""
     global _copied
     if "pyarrow" in sys.modules or not _are_plain(columns):
@@ -139,6 +196,13 @@ def _is_light(parts: Sequence[Source], rows: int, columns: Sequence[Column], onl
     light = _copied + size <= _LIGHT or (_copied == 0 and size <= _FIRST)
     _copied += size
     return light
+
+
+def _is_light_frame(frame: Any) -> bool:
+    """The same of a frame that is to be written; what is written so is copied where it is read."""
+    if "pyarrow" in sys.modules or frame.estimated_size() > _LIGHT:
+        return False
+    return bool(frame.width) and all(str(kind) in _ARROW_TYPES for kind in frame.dtypes)
 
 
 def _are_plain(columns: Sequence[Column]) -> bool:

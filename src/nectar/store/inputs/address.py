@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from typing import Final
 from urllib.parse import parse_qsl, unquote, urlencode
 
+from msgspec import Struct
+
 from nectar.errors import InputFailure
 
-_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*(://|::)")  # a scheme, or the first link of a chain
-_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+)://")
+# Patterns of URLs are compiled when the first one comes by: most inputs are paths.
+_URL: Final = r"[A-Za-z][A-Za-z0-9+.\-]*(://|::)"  # a scheme, or the first link of a chain
+_SCHEME: Final = r"([A-Za-z][A-Za-z0-9+.\-]+)://"
 _HERE: Final = ("file", "local")
 AZURE: Final = frozenset({"abfs", "abfss", "az", "wasb", "wasbs"})
 
 # Parameters by which a signed URL grants access. They say who may read and until when, never what is read.
-_SIGNATURES: Final = re.compile(r"x-amz-(algorithm|credential|date|expires|security-token|signature|signedheaders)|"
+_SIGNATURES: Final = (r"x-amz-(algorithm|credential|date|expires|security-token|signature|signedheaders)|"
                                 r"x-goog-(algorithm|credential|date|expires|signature|signedheaders)")  # fmt: skip
 _OLD_SIGNATURES: Final = frozenset(
     {"awsaccesskeyid", "googleaccessid", "signature", "expires", "key-pair-id", "policy"},
@@ -30,13 +32,10 @@ _AZURE_SIGNATURES: Final = frozenset({
     "sv", "ss", "srt", "sp", "se", "st", "spr", "sip", "sr", "sig", "skoid", "sktid", "skt", "ske", "sks", "skv", "sdd",
 })  # fmt: skip
 # Parameters that are secrets by their name, but that a server may also use to choose what it sends.
-_SECRET_NAME: Final = re.compile(
-    r"token|secret|passw|api_?-?key|access_?-?key|auth|credential|sig(nature)?$|^key$|session"
-)
+_SECRET_NAME: Final = r"token|secret|passw|api_?-?key|access_?-?key|auth|credential|sig(nature)?$|^key$|session"
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(Struct, frozen=True):
     """Where an input is.
 
     url: canonical and without credentials, for identities and texts. given: what opens it. local: given is a path.
@@ -54,10 +53,10 @@ def address_of(source: str | os.PathLike[str]) -> Address:
     text = os.fspath(source)
     if isinstance(text, bytes):
         text = os.fsdecode(text)
-    if not _URL.match(text):
+    if ("://" not in text and "::" not in text) or not re.match(_URL, text):
         path = absolute(text)
         return Address(path, path, local=True)
-    match = _SCHEME.match(text)
+    match = re.match(_SCHEME, text)
     if match is not None and match[1].lower() in _HERE and "::" not in text:
         path = absolute(_path_of(text, text[match.end() :]))
         return Address(path, path, local=True)
@@ -93,7 +92,7 @@ def _remote(text: str) -> Address:
 
 def without_credentials(url: str) -> tuple[str, bool]:
     """The URL without what grants access, and whether nothing was left out that could choose other bytes."""
-    match = _SCHEME.match(url)
+    match = re.match(_SCHEME, url) if "://" in url else None
     if match is None:
         return url, True
     scheme = match[1].lower()
@@ -119,8 +118,10 @@ def _without_secrets(query: str) -> tuple[str, bool]:
         signatures |= _OLD_SIGNATURES
     if {"sig", "sv"} <= names:
         signatures |= _AZURE_SIGNATURES
-    left = [pair for pair in pairs if pair[0].lower() not in signatures and not _SIGNATURES.fullmatch(pair[0].lower())]
-    kept = [pair for pair in left if not _SECRET_NAME.search(pair[0].lower())]
+    left = [
+        pair for pair in pairs if pair[0].lower() not in signatures and not re.fullmatch(_SIGNATURES, pair[0].lower())
+    ]
+    kept = [pair for pair in left if not re.search(_SECRET_NAME, pair[0].lower())]
     if len(kept) == len(pairs):
         return query, True
     return urlencode(kept), len(kept) == len(left)

@@ -11,12 +11,14 @@ import glob
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from nectar.errors import InputFailure
 from nectar.store.inputs import failures
 from nectar.store.inputs.address import Address, address_of
 from nectar.store.inputs.remote import open_system, telling
+
+_MOST_AGAIN: Final = 1000  # folders that links lead to although they are listed already: eleven can mean millions
 
 
 def expand(source: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None) -> list[str]:
@@ -55,8 +57,14 @@ def _named(path: str) -> Iterator[str]:
 
 def _below(root: str) -> Iterator[str]:
     folders = [(root, frozenset({_place(root)}))]
+    met = 0
+    places: set[tuple[int, int]] = set()
     while folders:
         folder, above = folders.pop()
+        met += 1
+        places |= above
+        if met > len(places) + _MOST_AGAIN:
+            raise InputFailure(f"{root} has links that lead to the same folders again and again: name the files in it")
         with failures.telling(folder), os.scandir(folder) as entries:
             visible = [entry for entry in entries if not entry.name.startswith(".")]
         for entry in visible:

@@ -51,6 +51,11 @@ def telling(url: str) -> Iterator[None]:
         raise unreadable(url, error) from error
 
 
+def hollow(url: str) -> InputFailure:
+    """It claims to hold far more than was ever written to it."""
+    return InputFailure(f"{url} is nearly all holes: reading it would take longer than anybody waits; write it anew")
+
+
 def restless(url: str) -> InputFailure:
     """It was changed each time it was read."""
     return InputFailure(

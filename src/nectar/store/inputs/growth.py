@@ -8,8 +8,9 @@ a new one. A file is read for this only if it is longer than it once was.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from nectar.errors import InputFailure
 from nectar.model.entry import Content, Length
@@ -17,8 +18,7 @@ from nectar.store.inputs.identity import Identity, Reading, Remembered, Trust
 from nectar.store.inputs.stretches import Stretch
 
 
-@dataclass(frozen=True, slots=True)
-class Grown:
+class Grown(Struct, frozen=True):
     """Bytes that a file grew by. alone: the digest of these. upto: the identity of the file as it ended with them."""
 
     start: int
@@ -32,6 +32,9 @@ class Files(Protocol):
 
     def place(self, path: str) -> bytes:
         """32 bytes that stand for where a file lies."""
+
+    def is_exposed(self, path: str) -> bool:
+        """Whether others can change what lies there."""
 
     def read(self, path: str) -> Reading:
         """The content of the file."""
@@ -123,15 +126,17 @@ class Growth:
             return ()
         if reading.seen.trust is not Trust.NEVER:
             self._remembered.remember({identity.stamp: reading.content})
-        ends = [_identity_then(identity, stretch, before) for stretch in found[:-1]]
-        ends.append(Identity(identity.url, identity.size, identity.origin, reading.digest, identity.stamp))
+        exposed = self._files.is_exposed(identity.url)
+        ends = [_identity_then(identity, stretch, before, exposed) for stretch in found[:-1]]
+        whole = Identity(identity.url, identity.size, identity.origin, reading.digest, identity.stamp, exposed=exposed)
+        ends.append(whole)
         return tuple(
             Grown(stretch.start, stretch.end, stretch.alone, upto) for stretch, upto in zip(found, ends, strict=True)
         )
 
 
-def _identity_then(identity: Identity, stretch: Stretch, before: Sequence[Length]) -> Identity:
+def _identity_then(identity: Identity, stretch: Stretch, before: Sequence[Length], exposed: bool) -> Identity:
     """The identity of a file as it was when it ended here."""
     same = [length for length in before if (length.size, length.digest) == (stretch.end, stretch.upto)]
     stamp = next((length.stamp for length in same if length.quiet), None)
-    return Identity(identity.url, stretch.end, stamp, stretch.upto, stamp or same[0].stamp)
+    return Identity(identity.url, stretch.end, stamp, stretch.upto, stamp or same[0].stamp, exposed=exposed)

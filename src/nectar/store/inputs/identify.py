@@ -14,20 +14,22 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from nectar.clock import Clock
 from nectar.errors import InputFailure, MissingInputError
 from nectar.model.entry import Content
 from nectar.store.inputs.address import Address, address_of
-from nectar.store.inputs.growth import Grown, Growth
 from nectar.store.inputs.identity import Identity, Reading, Remembered, RememberedHere, Seen, Trust
 from nectar.store.inputs.local import LocalInputs
 from nectar.store.inputs.mounts import Mounts, SystemMounts
-from nectar.store.inputs.remote import RemoteInputs
 from nectar.threads import each
 
-__all__ = ["Content", "Grown", "Identity", "Inputs", "Remembered", "RememberedHere"]
+if TYPE_CHECKING:  # most inputs are files of this machine, and have not grown
+    from nectar.store.inputs.growth import Grown, Growth
+    from nectar.store.inputs.remote import RemoteInputs
+
+__all__ = ["Content", "Identity", "Inputs", "Remembered", "RememberedHere"]
 
 # Threads help those who wait for a disk, a network or a large file, and hinder others: they are used once it has taken
 # longer than this to take the files one by one.
@@ -64,10 +66,27 @@ class Inputs:
         self._remembered, self._clock, self._by_content = remembered, clock, identity == "content"
         host = _host() if host is None else host
         self._local = LocalInputs(clock, host, shared, guard, mounts or SystemMounts())
-        self._remote = RemoteInputs(clock, guard, storage_options or {})
-        self._growth = Growth(remembered, self._local)
+        self._guard, self._options = guard, storage_options or {}
+        self._behind_urls: RemoteInputs | None = None
+        self._known_to_grow: Growth | None = None
         # What opens a URL whose credentials its identity leaves out; None if several do, and may open different bytes.
         self._given: dict[str, Address | None] = {}
+
+    @property
+    def _remote(self) -> RemoteInputs:
+        if self._behind_urls is None:
+            from nectar.store.inputs.remote import RemoteInputs
+
+            self._behind_urls = RemoteInputs(self._clock, self._guard, self._options)
+        return self._behind_urls
+
+    @property
+    def _growth(self) -> Growth:
+        if self._known_to_grow is None:
+            from nectar.store.inputs.growth import Growth
+
+            self._known_to_grow = Growth(self._remembered, self._local)
+        return self._known_to_grow
 
     def identify(self, urls: Iterable[str | os.PathLike[str]]) -> list[Identity]:
         """The identity of each, in the same order.
@@ -142,7 +161,22 @@ class Inputs:
         unread = [at for at, one in enumerate(seen) if self._must_read(one, known.get(one.stamp))]
         readings = dict(zip(unread, _each([addresses[at] for at in unread], self._read, local), strict=True))
         self._remember(readings.values(), known)
-        return [_identity(one, readings.get(at), known) for at, one in enumerate(seen)]
+        return [
+            self._identity(*each, readings.get(at), known) for at, each in enumerate(zip(addresses, seen, strict=True))
+        ]
+
+    def _identity(
+        self, address: Address, seen: Seen, reading: Reading | None, known: Mapping[bytes, Content]
+    ) -> Identity:
+        content = known.get(seen.stamp)
+        if reading is not None:
+            seen, content = reading.seen, reading.content
+        if content is None:
+            return seen.identified(None)
+        return seen.identified(content.digest, exposed=self._is_exposed(address))
+
+    def _is_exposed(self, address: Address) -> bool:
+        return self._local.is_exposed(address.given) if address.local else self._remote.is_exposed(address)
 
     def _must_read(self, seen: Seen, known: Content | None) -> bool:
         if seen.trust is not Trust.NOW:
@@ -197,13 +231,6 @@ def _or_failure(function: Callable[[], _Out]) -> _Out | InputFailure:
 
 def _is_known(content: Content, known: Content | None) -> bool:
     return known is not None and known.digest == content.digest and (known.certain or not content.certain)
-
-
-def _identity(seen: Seen, reading: Reading | None, known: Mapping[bytes, Content]) -> Identity:
-    if reading is not None:
-        return reading.seen.identified(reading.digest)
-    content = known.get(seen.stamp)
-    return seen.identified(None if content is None else content.digest)
 
 
 def _difference(before: Identity, now: Seen | InputFailure) -> str | None:

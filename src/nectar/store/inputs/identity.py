@@ -3,18 +3,21 @@
 An identity has up to two names: the content (BLAKE3 of the bytes), and the origin (a hash of where the file is and what
 its system says of its last change; no byte read). Law: a name belongs to one content for ever. So an origin is a name
 only once its file has been quiet for so long that a change from now on would show. Contents and origins are hashed in
-different modes of BLAKE3: no file's bytes can be made to look like the origin of another.
+different modes of BLAKE3: no file's bytes can be made to look like the origin of another. What others can write to may
+be something else when it is read than when it was hashed: a result of it is never one of the user's own files.
 """
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 import blake3
+from msgspec import Struct
+from msgspec.structs import force_setattr
 
+from nectar.keys.expansion import joined
 from nectar.model.entry import Content, Length
 
 _STAMP_KEY: Final = blake3.blake3(derive_key_context="nectar: origin of an input, scheme 1").digest()
@@ -77,14 +80,14 @@ class RememberedHere:
             self._lengths.setdefault(length.place, {})[length.stamp] = length
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(Struct, frozen=True):
     """Which bytes a file or a URL stands for.
 
     url: an absolute path, or a URL without credentials. size: in bytes, None where the source does not tell. origin:
     32 bytes, None if it cannot be trusted. content: 32 bytes, None if it was not read. stamp: hash of what the system
-    said of the file; serves to notice a change, and is no name: it may be the same for two contents. names: under which
-    results may be looked up and kept, the best first; at least one.
+    said of the file; serves to notice a change, and is no name: it may be the same for two contents. names: computed,
+    those under which results may be looked up and kept, the best first; at least one. exposed: others can change what
+    is read between two looks, and change it back; then its content, too, is a name of what lies at this place only.
     """
 
     url: str
@@ -92,15 +95,18 @@ class Identity:
     origin: bytes | None
     content: bytes | None
     stamp: bytes
-    names: tuple[bytes, ...] = field(init=False, repr=False, compare=False)
+    names: tuple[bytes, ...] = ()
+    exposed: bool = False
 
     def __post_init__(self) -> None:
         # Not a property: of each of thousands of files it is asked for many times.
-        object.__setattr__(self, "names", tuple(name for name in (self.content, self.origin) if name is not None))
+        content = self.content
+        if self.exposed and content is not None:
+            content = stamp_of(b"exposed" + joined(self.url, content))
+        force_setattr(self, "names", tuple(name for name in (content, self.origin) if name is not None))
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """What a system says of a file without reading it."""
 
     url: str
@@ -108,13 +114,13 @@ class Seen:
     stamp: bytes
     trust: Trust
 
-    def identified(self, content: bytes | None) -> Identity:
+    def identified(self, content: bytes | None, *, exposed: bool = False) -> Identity:
         """The identity that follows from this."""
-        return Identity(self.url, self.size, self.stamp if self.trust is Trust.NOW else None, content, self.stamp)
+        origin = self.stamp if self.trust is Trust.NOW else None
+        return Identity(self.url, self.size, origin, content, self.stamp, exposed=exposed)
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """A file that was read whole, and did not visibly change meanwhile."""
 
     seen: Seen

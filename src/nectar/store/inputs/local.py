@@ -19,6 +19,7 @@ import os
 import stat
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import blake3
 
@@ -29,14 +30,20 @@ from nectar.store.inputs import failures
 from nectar.store.inputs.identity import Reading, Seen, Trust, stamp_of
 from nectar.store.inputs.mounts import ASK_BY_OPENING, KEEP_CHANGE_TIME, OF_THIS_MACHINE, Mounts
 from nectar.store.inputs.paths import leads_there_since
-from nectar.store.inputs.stretches import Stretch, stretches
 from nectar.store.inputs.writers import may_be_written
+from nectar.trust import people
+from nectar.trust.places import distrust, others_may_write
+
+if TYPE_CHECKING:
+    from nectar.store.inputs.stretches import Stretch
 
 _BLOCK = 8 << 20
 # After so many nanoseconds a system has written pages of mapped files to the disk: usually that takes half a minute.
 _UNWRITTEN = 180 * 10**9
 _NEVER_WRITTEN = frozenset({"tmpfs"})  # there is no disk
+_SECONDS_KNOWN = 5.0  # for which what was said of the way to a folder holds
 _SEVERAL_THREADS_FROM = 64 << 20  # below, starting the threads costs what they save
+_HOLLOW_FROM = 16 << 30  # bytes; zeros are hashed in some ten seconds up to there
 _OPEN = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
@@ -46,6 +53,7 @@ class LocalInputs:
     def __init__(self, clock: Clock, host: str, shared: Sequence[str], guard: float, mounts: Mounts) -> None:
         self._clock, self._guard, self._mounts = clock, int(guard * 1e9), mounts
         self._host = b"h" + joined(host)
+        self._folders: dict[str, tuple[bool, float]] = {}  # whether others may write on the way there; asked when
         self._shared = tuple(os.path.abspath(path).rstrip("/") + "/" for path in shared)
 
     def look(self, path: str, now: float) -> Seen:
@@ -73,6 +81,8 @@ class LocalInputs:
             fd = os.open(path, _OPEN)
             try:
                 before = status_of(fd)
+                if _is_hollow(before):
+                    raise failures.hollow(path)
                 seen = self._seen(path, before, self._mounts.kind(path, before.st_dev, now), now)
                 digest, size = _digest(fd, before.st_size)
             finally:
@@ -80,6 +90,21 @@ class LocalInputs:
         if self.look(path, now).stamp != seen.stamp:
             return None
         return Reading(Seen(seen.url, size, seen.stamp, seen.trust), digest)
+
+    def is_exposed(self, path: str) -> bool:
+        """Whether others can change what lies there: the file, or what leads to it."""
+        if not people.KNOWN:
+            return False
+        folder, now = os.path.dirname(path), self._clock.now()
+        known = self._folders.get(folder)
+        if known is None or not 0 <= now - known[1] < _SECONDS_KNOWN:
+            known = self._folders[folder] = (bool(distrust(folder)), now)
+        if not known[0]:
+            with suppress(OSError):
+                status = os.lstat(path)
+                if not stat.S_ISLNK(status.st_mode):
+                    return status.st_uid not in (people.me(), people.ROOT) or bool(others_may_write(path, status))
+        return bool(distrust(path))
 
     def is_older(self, path: str, moment: float) -> bool:
         """Whether neither the file was touched since a moment in the past, nor what leads to it; no if in doubt.
@@ -111,6 +136,8 @@ class LocalInputs:
         self, path: str, known: Mapping[int, Collection[bytes]], quoted: bool
     ) -> tuple[Reading, list[Stretch]] | None:
         """A file cut at the ends that are known; None if it begins with nothing that is known, or changes."""
+        from nectar.store.inputs.stretches import stretches
+
         now = self._clock.now()
         with failures.telling(path):
             fd = os.open(path, _OPEN)
@@ -169,6 +196,12 @@ def _status_by_opening(path: str) -> os.stat_result:
         return status_of(fd)
     finally:
         os.close(fd)
+
+
+def _is_hollow(status: os.stat_result) -> bool:
+    """Whether a file is large and nearly all of it holes: zeros take hours to read, and engines skip them."""
+    held = getattr(status, "st_blocks", None)
+    return held is not None and status.st_size > _HOLLOW_FROM and held * 512 < status.st_size // 10
 
 
 def _digest(fd: int, expected: int) -> tuple[bytes, int]:

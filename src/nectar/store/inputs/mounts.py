@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 from typing import Final, Protocol
@@ -89,6 +88,8 @@ def _unescaped(point: str) -> str:
 
 
 def _macos() -> Table:
+    import subprocess  # loads a good deal, which Linux does not need
+
     try:
         done = subprocess.run(["/sbin/mount"], capture_output=True, text=True, check=True, timeout=10)
     except (OSError, subprocess.SubprocessError):

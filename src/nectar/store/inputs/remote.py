@@ -26,6 +26,7 @@ from nectar.store.inputs.identity import Reading, Seen, Trust, stamp_of
 
 _BLOCK: Final = 8 << 20
 _OBJECT_STORES: Final = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "oci"})
+_HONEST: Final = _OBJECT_STORES | {"memory"}  # of which others write to the files, and not what is said of them
 
 # The names that file systems of fsspec use for the same things.
 _CHECKSUMS: Final = ("md5Hash", "md5", "content_md5", "Content-MD5", "Digest", "checksum", "sha256")
@@ -67,6 +68,10 @@ class RemoteInputs:
             if self.look(address, self._clock.now()).stamp == seen.stamp:
                 return Reading(Seen(seen.url, size, seen.stamp, seen.trust), digest)
         raise failures.restless(address.url)
+
+    def is_exposed(self, address: Address) -> bool:
+        """Whether the server itself could give one thing to whom hashes it, and another to the engine."""
+        return address.url.partition("://")[0] not in _HONEST
 
     def _system(self, address: Address) -> tuple[Any, str]:
         return open_system(address, self._options)

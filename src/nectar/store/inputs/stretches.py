@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import io
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import blake3
+from msgspec import Struct
 
 from nectar.keys.hashing import threads_for
 
@@ -21,8 +21,7 @@ _SEVERAL_THREADS_FROM: Final = 64 << 20  # below, starting the threads costs wha
 _LINE_ENDS: Final = (b"\n", b"\r")
 
 
-@dataclass(frozen=True, slots=True)
-class Stretch:
+class Stretch(Struct, frozen=True):
     """Bytes of a file. alone: the digest of these. upto: the digest of all bytes of the file up to their end."""
 
     start: int

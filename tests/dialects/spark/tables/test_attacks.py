@@ -13,7 +13,7 @@ from tests.dialects.spark.conftest import write_day
 from tests.dialects.spark.tables.asking import plainly, rows
 
 import nectar
-from nectar.dialects.spark import connections, interceptor
+from nectar.dialects.spark import connections, looking
 from nectar.dialects.spark import query as queries
 from nectar.errors import EnvironmentFailure
 
@@ -245,7 +245,7 @@ def test_what_could_not_be_asked_is_not_kept(later, same, cached, log, outcome, 
 
     session = later()
     with monkeypatch.context() as patch:
-        patch.setattr(interceptor, "look_up", failing)
+        patch.setattr(looking, "look_up", failing)
         outcome(lambda: program(session))
     cached.unpersist()
     same(program)

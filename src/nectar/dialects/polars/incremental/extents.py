@@ -24,7 +24,7 @@ from nectar.dialects.polars.scans import Lines, lines_of
 from nectar.errors import InputFailure
 from nectar.keys.expansion import joined
 from nectar.keys.scheme import digest_of
-from nectar.store.inputs.identify import Grown
+from nectar.store.inputs.growth import Grown
 from nectar.store.inputs.identity import Identity
 
 Growth = Callable[[Sequence[Identity], bool], Sequence[tuple[Grown, ...]]]
@@ -109,7 +109,9 @@ def _cut(file: str, grown: tuple[Grown, ...], lines: Lines) -> list[Extent]:
             identity = each.upto
         else:
             name = digest_of(joined("extent", head, each.alone))
-            identity = Identity(each.upto.url, each.end - each.start, None, name, each.upto.stamp)
+            identity = Identity(
+                each.upto.url, each.end - each.start, None, name, each.upto.stamp, exposed=each.upto.exposed
+            )
         end = None if at == len(grown) - 1 else each.end
         found.append(Extent(file, each.start, end, head if at else b"", each.alone, identity, each.upto))
     return found
@@ -166,6 +168,7 @@ class Copies:
                 self._folder = Path(tempfile.mkdtemp(prefix="nectar-"))
                 weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
             copy = self._folder / str(len(self._made))
+            _refuse_to_fill(self._folder, sum((each.upto.size or 0) - each.start for each in run))
             _copy(run, copy)
             self._made[which] = str(copy)
         return self._made[which]
@@ -181,6 +184,12 @@ def _runs(extents: Sequence[Extent]) -> Iterator[list[Extent]]:
         run.append(extent)
     if run:
         yield run
+
+
+def _refuse_to_fill(folder: Path, size: int) -> None:
+    """Raises InputFailure if a copy would take more than half of what is free."""
+    if size > shutil.disk_usage(folder).free // 2:
+        raise InputFailure(f"{folder} has no room for a copy of the {size:,} bytes that were added to a file")
 
 
 def _copy(run: Sequence[Extent], to: Path) -> None:

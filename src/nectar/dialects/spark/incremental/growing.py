@@ -6,7 +6,6 @@ query runs as it is.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Sequence
 from typing import Final
@@ -33,8 +32,9 @@ from nectar.rewrite.covering import Covering, covered
 from nectar.rewrite.segments import Run
 from nectar.rewrite.states import Piece, are_useless, put_together
 from nectar.store.read import Result
+from nectar.trust.secrets import logger
 
-_log: Final = logging.getLogger("nectar.spark")
+_log: Final = logger("nectar.spark")
 # States go to the engine and come back, and each plan takes its time.
 rates = {
     SAIL: LearnedRates("spark", Rates(SAIL.plan_seconds, opening=1e-3, merging=4e-8, reading=5e-9)),
@@ -46,7 +46,7 @@ _REMEMBERED: Final = 1024
 LEAST_PLANS = 5  # what takes less than so many plans is computed as it is: each part takes one of its own
 
 
-def grow(query: Query, server: Server) -> pa.Table | None:
+def grown(query: Query, server: Server) -> pa.Table | None:
     """The result of a query, put together from what is known of parts of its files; None if it has to run as it is."""
     if query.keyed.root.refusal:  # should the rest of it fail, it may not run twice
         return None
@@ -54,9 +54,7 @@ def grow(query: Query, server: Server) -> pa.Table | None:
         return None
     if query.scope.instead:  # an engine may take a function of the user's for its own
         return None
-    # A part may be asked for by many queries over the same files; the whole is not asked for again unless they changed.
-    asked_before = query.lookups.get(query.keyed.program.root, 0) > 0
-    if not asked_before or _failures.get(query.keyed.root.program, 0) >= _CHANCES or _is_cheap(query):
+    if _failures.get(query.keyed.root.program, 0) >= _CHANCES or _is_cheap(query):
         return None
     folders = Folders()
     table: pa.Table | None = None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from pyspark.sql.types import StructType
 from nectar.dialects.spark.incremental.messages import limited
 from nectar.dialects.spark.manners import SAIL, Manner
 from nectar.dialects.spark.results import Recording
+from nectar.dialects.spark.timing import Timing
 from nectar.errors import EnvironmentFailure
 
 _SHOWING: Final = frozenset({"show_string", "html_string"})
@@ -32,15 +34,20 @@ class PartIsGone(NotPutTogether):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """The server that a request goes to. send: sends another one and gives its answers."""
+    """The server that a request goes to. send: sends another one and gives its answers. timing: of the request."""
 
     client: Any
     request: Any
     send: Callable[[Any], Any]
     manner: Manner = SAIL
+    timing: Timing | None = None
 
     def run(self, relation: Any) -> pa.Table:
         """The result of a relation. Raises NotPutTogether if it is too large, and whatever the server says."""
+        with nullcontext() if self.timing is None else self.timing.computing():
+            return self._run(relation)
+
+    def _run(self, relation: Any) -> pa.Table:
         asked = base_pb2.ExecutePlanRequest()
         asked.CopyFrom(self.request)
         asked.plan.root.CopyFrom(relation)

@@ -1,0 +1,241 @@
+"""What may be a credential: known by what it is called, or by what it looks like; and texts and logs without it.
+
+In: names of parameters, keys, variables, headers and options; texts of all kinds. Out: whether something is secret, and
+the text with `...` in its place. Law: whatever is written down for people passes through here (`catalog/index` sees to
+it), and so does all that Nectar logs; what was left out once stays left out: the functions give the same when they are
+applied again.
+
+A value under an innocent name that looks like nothing known cannot be told from any other.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from typing import Final
+
+HIDDEN: Final = "..."
+_WINDOW: Final = 400  # bytes on both sides of a sign that are looked at, in what is long
+_LONG: Final = 1 << 14
+_PRINTED: Final = rb"[\t\n\r -~]{8,}"  # what may be text in bytes of any kind
+
+# Words of names, in small letters. A name is cut into words at capitals, digits and signs: `author` is not `auth`.
+_WORDS: Final = frozenset({
+    "password", "passwords", "passwd", "pwd", "passphrase", "passcode", "pass", "pw", "secret", "secrets",
+    "token", "credential", "credentials", "creds", "auth", "authorization", "authentication", "cookie",
+    "cookies", "dsn", "sig", "signature", "sas", "jwt", "bearer", "apikey", "accesskey", "privatekey",
+    "secretkey",
+})  # fmt: skip
+# Several words, or parts of longer ones, written together.
+_TOGETHER: Final = (
+    "passw", "secret", "credential", "apikey", "accesskey", "accountkey", "privatekey", "sharedkey",
+    "storagekey", "signingkey", "encryptionkey", "sessionkey", "masterkey", "clientkey", "connectionstring",
+    "connstr", "connectionuri", "accesstoken", "refreshtoken", "authtoken", "sessionid", "keypairid",
+    "accesskeyid", "accessid", "securitytoken",
+)  # fmt: skip
+# A text in which none of these is, in small letters, holds nothing that is looked for below.
+_SIGNS: Final = (
+    "pass", "pwd", "pw", "secret", "token", "cred", "auth", "cookie", "dsn", "sig", "sas", "jwt", "bearer",
+    "key", "identified", "connection", "connstr", "conn_str", "session", "access", "://", "akia", "asia",
+    "aroa", "aida", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "glpat-", "xox", "xapp-", "eyj", "sk-", "sk_",
+    "rk_", "aiza", "ya29.", "npm_", "pypi-", "dapi", "hf_", "sg.", "hooks.slack", "private", "github_pat_",
+    "basic ",
+)  # fmt: skip
+_LOOKS: Final = (
+    r"-----BEGIN [A-Z ]*PRIVATE KEY.*?(?:-----END [A-Z ]*-----|\Z)",
+    r"(?<![A-Za-z0-9])(?:AKIA|ASIA|AROA|AIDA)[0-9A-Z]{12,}",
+    r"(?<![A-Za-z0-9])(?:gh[pousr]_|github_pat_)[A-Za-z0-9_]{16,}",
+    r"(?<![A-Za-z0-9])glpat-[\w-]{16,}",
+    r"(?<![A-Za-z0-9])(?:xox[a-z]-|xapp-)[\w-]{8,}",
+    r"(?<![A-Za-z0-9])eyJ[\w-]{8,}\.[\w-]{4,}(?:\.[\w-]*)?",
+    r"(?<![A-Za-z0-9])(?:sk-|sk_live_|sk_test_|rk_live_)[\w-]{16,}",
+    r"(?<![A-Za-z0-9])AIza[\w-]{30,}",
+    r"(?<![A-Za-z0-9])ya29\.[\w-]{16,}",
+    r"(?<![A-Za-z0-9])npm_[A-Za-z0-9]{30,}",
+    r"(?<![A-Za-z0-9])pypi-[\w-]{30,}",
+    r"(?<![A-Za-z0-9])dapi[0-9a-f]{24,}",
+    r"(?<![A-Za-z0-9])hf_[A-Za-z0-9]{24,}",
+    r"(?<![A-Za-z0-9])SG\.[\w-]{16,}\.[\w-]{16,}",
+    r"(?<=hooks\.slack\.com/)[\w/-]+",
+)
+_QUOTES: Final = (
+    r'''"{3}.*?"{3}''', r"""'{3}.*?'{3}""",
+    r'''\\+"[^"\\\n]*\\+"''', r"""\\+'[^'\\\n]*\\+'""",  # in a text within a text
+    r'''"(?:[^"\\\n]|\\.)*(?:"|\Z)''', r"""'(?:[^'\\\n]|\\.)*(?:'|\Z)""",
+)  # fmt: skip
+_QUOTED: Final = "|".join(_QUOTES)
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether what is called so may be a credential."""
+    return _is_secret_name(name[-200:])
+
+
+@lru_cache(4096)
+def _is_secret_name(name: str) -> bool:
+    low = name.lower()
+    if not any(sign in low for sign in _SIGNS):
+        return False
+    words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
+    if not _WORDS.isdisjoint(words):
+        return True
+    joined = "".join(words)
+    return any(each in joined for each in _TOGETHER)
+
+
+def redacted(text: str) -> str:
+    """The text, with `...` in the place of what may be a credential."""
+    if not may_hold_secret(text):
+        return text
+    text = _looks().sub(HIDDEN, text)
+    text = _in_address().sub(rf"\1{HIDDEN}@", text)
+    text = _header().sub(rf"\1{HIDDEN}", text)
+    text = _scheme_and_token().sub(rf"\1{HIDDEN}", text)
+    text = _called().sub(_without_value, text)
+    return _told().sub(_without_value, text)
+
+
+def may_hold_secret(text: str) -> bool:
+    """Whether a text has to be searched: false for most, at the cost of microseconds."""
+    low = text.lower()
+    return any(sign in low for sign in _SIGNS)
+
+
+def looks_secret(content: str | bytes) -> bool:
+    """Whether anything in a text, or in bytes of any kind, looks like a credential: a key, an address with a password.
+
+    Not every name with a value behind it counts that `redacted` leaves out: a message may speak of passwords.
+    """
+    if isinstance(content, str):
+        return _any_looks_secret(content.encode("utf-8", "surrogatepass"))
+    # Piece by piece: between them, and in numbers, any short name has some value behind it sooner or later.
+    return any(map(_any_looks_secret, re.findall(_PRINTED, content)))
+
+
+def _any_looks_secret(content: bytes) -> bool:
+    if len(content) <= _LONG:
+        return _looks_secret(content.decode("latin-1"))
+    return any(_looks_secret(piece.decode("latin-1")) for piece in _near_signs(content))
+
+
+def _looks_secret(text: str) -> bool:
+    if _looks().search(text) or any(not match[2].startswith(HIDDEN) for match in _in_address().finditer(text)):
+        return True
+    if _scheme_and_token().search(text):
+        return True
+    return any(_hides(match) and not _is_harmless(match) for match in _called().finditer(text))
+
+
+def _is_harmless(match: re.Match[str]) -> bool:
+    """Whether what stands behind a name is a sentence, as in a message, or will be filled in later."""
+    is_sentence = ":" in match[2] and match[3].isalpha()
+    return is_sentence or bool(re.fullmatch(r"%s|%r|%\(\w+\)s|\?|\$|\$\w+|:\w+", match[3]))
+
+
+def _near_signs(content: bytes) -> Iterator[bytes]:
+    """The neighbourhoods of signs in what is too long to be searched for patterns."""
+    low, reached = content.lower(), 0
+    places = sorted(place for sign in _SIGNS for place in _places(low, sign.encode()))
+    for place in places:
+        if place >= reached:
+            reached = place + _WINDOW // 2
+            yield content[max(0, place - _WINDOW) : place + _WINDOW]
+
+
+def _places(content: bytes, sign: bytes) -> Iterator[int]:
+    place = content.find(sign)
+    while place >= 0:
+        yield place
+        place = content.find(sign, place + 1)
+
+
+# patterns, compiled when the first text comes by that may hold something
+
+
+@cache
+def _looks() -> re.Pattern[str]:
+    return re.compile("|".join(_LOOKS), re.DOTALL)
+
+
+@cache
+def _in_address() -> re.Pattern[str]:
+    """Before the host of an address: a user and a password, which may hold signs that should have been escaped.
+
+    Before that of Azure there may be the name of a container.
+    """
+    password = r"""[^/\s"'<>@?#]*:(?!\d{1,5}[/?#"'\s])[^\s"'<>]*"""
+    user = r"""(?<!abfs://)(?<!abfss://)(?<!wasb://)(?<!wasbs://)(?<!az://)[^/\s"'<>@?#]*"""
+    return re.compile(f"(://)({password}|{user})@")
+
+
+@cache
+def _header() -> re.Pattern[str]:
+    """A header with everything behind it, up to the end of its line or text."""
+    called = r"""(?<![\w])(?:proxy-)?(?:authorization|(?:set-)?cookie)\\*["']?\s*:\s*\\*["']?"""
+    return re.compile(rf"""({called})(?![\s"'\\]*\.\.\.)[^"'\\\n]+""", re.IGNORECASE)
+
+
+@cache
+def _scheme_and_token() -> re.Pattern[str]:
+    return re.compile(r"(\b(?:bearer|basic)\s+)(?!\.\.\.)(?=[\w.~+/=-]*[\d=])[\w.~+/=-]{6,}", re.IGNORECASE)
+
+
+@cache
+def _called() -> re.Pattern[str]:
+    """A name, `=` or `:`, and a value: in a call, a table, a query of an address, a connection string."""
+    kind = r":\s*[\w.\[\]| ]{1,40}=(?!=)"  # of a variable, in code
+    means = rf"""\\*["']?\]?\s*(?:{kind}|=>|->|:=|==?|:(?!/)|(?<=\w)>)\s*[rbfuRBFU]{{0,2}}"""
+    return re.compile(rf"""(?<![\w])([\w.\-]{{1,120}})({means})({_QUOTED}|[^\s"',;&(){{}}\[\]<>|]+)""", re.DOTALL)
+
+
+@cache
+def _told() -> re.Pattern[str]:
+    """A name and a value in quotes behind it, as in SQL, or one behind an option of a command."""
+    return re.compile(
+        rf"""(?<![\w])(?:([\w.]{{1,80}}|identified\s+by)(\\*["'`]?\s+)({_QUOTED})|(--[\w.\-]{{1,80}})(\s+)([^\s"']\S*))""",
+        re.IGNORECASE | re.DOTALL,
+    )
+
+
+def _without_value(match: re.Match[str]) -> str:
+    if not _hides(match):
+        return match[0]
+    name, between, value = (each for each in match.groups() if each is not None)
+    before = re.match(r"""\\*["']""", value)
+    mark = before[0] if before else ""
+    return f"{name}{between}{mark}{HIDDEN}{mark if value.endswith(mark[-1:]) else ''}"
+
+
+def _hides(match: re.Match[str]) -> bool:
+    """Whether a name with a value behind it is one of a credential, and the value is there."""
+    name, _, value = (each for each in match.groups() if each is not None)
+    value = value.strip("\\\"'")
+    if not value or value.startswith(HIDDEN) or value in ("None", "True", "False", "null", "true", "false"):
+        return False
+    return is_secret_name(name) or name.lower().startswith("identified")
+
+
+# logs
+
+
+def logger(name: str) -> logging.Logger:
+    """The logger of this name, whose messages hold no credentials, whatever they are put together from."""
+    found = logging.getLogger(name)
+    found.addFilter(_WITHOUT_SECRETS)  # which is there once, however often it is added
+    return found
+
+
+class _WithoutSecrets(logging.Filter):
+    """Changes records on their way: a filter of a logger sees them before any handler does."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """True, once nothing secret is in the record."""
+        record.msg, record.args = redacted(record.getMessage()), ()
+        if record.exc_info:
+            record.exc_text = redacted(logging.Formatter().formatException(record.exc_info))
+        return True
+
+
+_WITHOUT_SECRETS: Final = _WithoutSecrets()

@@ -1,0 +1,219 @@
+"""Asking what may never answer: a thread does the work, and whoever asked goes on without it after a while.
+
+In: work that may block in a system call, and how long the caller may wait. Out: what the work gives or raises, or
+UnansweredError; the work then goes on by itself. Law: the caller waits no longer than a step of the work may take;
+work that goes on step by step is waited for. Threads of Nectar that do their work beside the program wait as long as
+it takes, and do it themselves.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from time import monotonic
+from typing import Any, Final, TypeVar, cast
+
+from nectar.threads import started
+
+_T = TypeVar("_T")
+
+
+class UnansweredError(Exception):
+    """The work was not done in time. seconds: that the caller has waited."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"no answer within {seconds:.3f} s")
+        self.seconds = seconds
+
+
+class _Question:
+    """A piece of work. patience: seconds that a step of it may take. late: hears of what it gave after all.
+
+    settled: taken by whoever comes first: the work when it is done, or the caller who goes on without it. So an answer
+    is either the caller's or late, and never both.
+    """
+
+    __slots__ = ("answer", "done", "error", "late", "patience", "settled", "steps", "work")
+
+    def __init__(self, work: Callable[[], Any], patience: float) -> None:
+        self.work, self.patience = work, patience
+        self.steps = 0
+        self.answer: Any = None
+        self.error: BaseException | None = None
+        self.late: Callable[[Any, BaseException | None], object] | None = None
+        self.settled = threading.Lock()
+        self.done = threading.Lock()
+        self.done.acquire()
+
+
+class _Answerer:
+    """A thread that does one piece of work after another, for whoever asks next."""
+
+    def __init__(self) -> None:
+        self._asked = threading.Lock()
+        self._asked.acquire()
+        self._question: _Question | None = None
+
+    def start(self) -> bool:
+        """Whether it runs."""
+        return started(self._run, "nectar-answers") is not None
+
+    def take(self, question: _Question) -> None:
+        """It does this from now on."""
+        self._question = question
+        self._asked.release()
+
+    def _run(self) -> None:
+        while True:
+            self._asked.acquire()
+            question, self._question = cast(_Question, self._question), None
+            _here.question = question
+            try:
+                question.answer = question.work()
+            except BaseException as error:
+                question.error = error
+            _here.question = None
+            in_time = question.settled.acquire(blocking=False)
+            question.done.release()
+            if not in_time:
+                _tell(question)
+            del question  # it may hold a large result
+            _idle.append(self)
+
+
+_idle: Final[list[_Answerer]] = []
+_stuck: Final[list[_Question]] = []  # that nobody waits for any more
+_here: Final = threading.local()  # question: that this thread answers; unhurried: how far its own work has come
+_LOAD: Final = "/proc/loadavg"
+_MOST_CROWDING: Final = 10.0
+_BACKGROUND: Final = 1.0  # seconds that a thread of Nectar waits for a lock before it lets others do something
+
+
+class Steps:
+    """How far a thread has come that works beside the program."""
+
+    __slots__ = ("steps",)
+
+    def __init__(self) -> None:
+        self.steps = 0
+
+
+def ask(
+    work: Callable[[], _T],
+    patience: float,
+    late: Callable[[Any, BaseException | None], object] | None = None,
+) -> _T:
+    """What the work gives or raises. Raises UnansweredError if a step of it takes longer than `patience` seconds.
+
+    late: hears of what it gave, or raised, after nobody waited for it any more.
+    """
+    if is_unhurried() or getattr(_here, "question", None) is not None:
+        return work()
+    question = _Question(work, patience)
+    if not _put(question):  # no more threads can be had, as where the process ends
+        if _stuck:
+            raise UnansweredError(0.0)
+        return work()
+    begun = monotonic()
+    seen = 0
+    while not question.done.acquire(timeout=patience):
+        # On a machine with too much to do a step takes longer, and whatever the program does as well.
+        if question.steps == seen and monotonic() - begun >= patience * crowding():
+            question.late = late or _nobody
+            _stuck.append(question)
+            if question.settled.acquire(blocking=False):
+                raise UnansweredError(monotonic() - begun)
+            _stuck.remove(question)
+            question.done.acquire()  # the answer is there
+            break
+        if question.steps != seen:
+            seen, begun = question.steps, monotonic()
+    if question.error is not None:
+        raise question.error
+    return cast(_T, question.answer)
+
+
+def ask_later(work: Callable[[], object], late: Callable[[Any, BaseException | None], object]) -> bool:
+    """The work is done by a thread, and nobody waits for it; False if no thread can be had."""
+    question = _Question(work, 0.0)
+    question.late = late
+    question.settled.acquire()
+    return _put(question)
+
+
+def step() -> None:
+    """The work that this thread does has come a step further."""
+    under_way = getattr(_here, "question", None) or getattr(_here, "unhurried", None)
+    if under_way is not None:
+        under_way.steps += 1
+
+
+def patience_here(otherwise: float) -> float:
+    """Seconds that a step of what this thread does may take, if somebody waits for it."""
+    question = getattr(_here, "question", None)
+    if question is not None:
+        return float(question.patience * crowding())
+    return min(otherwise, _BACKGROUND) if is_unhurried() else otherwise
+
+
+def is_unhurried() -> bool:
+    """Whether this thread works beside the program, which does not wait for it."""
+    return getattr(_here, "unhurried", None) is not None
+
+
+@contextmanager
+def unhurried(steps: Steps | None = None) -> Iterator[None]:
+    """Within the block this thread waits as long as it takes: no program waits for it."""
+    before = getattr(_here, "unhurried", None)
+    _here.unhurried = steps or Steps()
+    try:
+        yield
+    finally:
+        _here.unhurried = before
+
+
+def crowding() -> float:
+    """How many want to run for each processor at this moment; 1 at least, 10 at most, 1 if there is no telling.
+
+    A step takes longer where many want to run, as everything does that the program does itself.
+    """
+    try:
+        with open(_LOAD) as file:
+            running = int(file.read().split()[3].partition("/")[0])
+    except (OSError, ValueError, IndexError):
+        return 1.0
+    return min(_MOST_CROWDING, max(1.0, running / (os.cpu_count() or 1)))
+
+
+def _put(question: _Question) -> bool:
+    try:
+        answerer = _idle.pop()
+    except IndexError:
+        answerer = _Answerer()
+        if not answerer.start():
+            return False
+    answerer.take(question)
+    return True
+
+
+def _tell(question: _Question) -> None:
+    with suppress(ValueError):
+        _stuck.remove(question)
+    with suppress(Exception):  # nobody waits for it
+        cast(Callable[..., object], question.late)(question.answer, question.error)
+
+
+def _nobody(answer: Any, error: BaseException | None) -> None:
+    """Nobody wants to know."""
+
+
+def _after_fork() -> None:
+    _idle.clear()  # threads of the parent
+    _stuck.clear()
+    _here.__dict__.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

@@ -1,0 +1,218 @@
+"""Programs whose catalog is sick: answers are right, one warning says so, and what was pending is kept afterwards."""
+
+import errno
+import logging
+import sqlite3
+import threading
+
+import polars as pl
+import pytest
+
+import nectar
+from nectar import session
+from nectar.catalog.index.transactions import Transactions
+from nectar.clock import ManualClock, SystemClock
+from nectar.errors import StoreFailure
+
+LIMIT = 60.0
+
+
+@nectar.memo
+def tripled(number):
+    return [number] * 3
+
+
+@nectar.memo
+def large(number):
+    return bytes([number]) * 50_000
+
+
+@pytest.fixture
+def sick(home, monkeypatch):
+    """Nectar is on, and waits a hundredth of a second for an answer. Tests move what else moves by itself."""
+    monkeypatch.setattr("nectar.waiting.answering.crowding", lambda: 1.0)
+    monkeypatch.setattr("nectar.waiting.health.crowding", lambda: 1.0)
+    monkeypatch.setattr("nectar.waiting.health._SHARE", float("inf"))  # the functions of a test take no time
+    monkeypatch.setenv("NECTAR_HOME", str(home))
+    monkeypatch.setattr(session, "_chosen", None)
+    monkeypatch.setattr(session, "_disabled", False)
+    nectar.enable(home=home, reserve=0, patience=LIMIT)
+    yield session.current()
+    nectar.disable()
+
+
+@pytest.fixture
+def gate():
+    gate = threading.Event()
+    yield gate
+    gate.set()
+
+
+def warnings_of(caplog):
+    return [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
+
+
+def outcomes(report):
+    return [part.outcome for part in report.parts]
+
+
+def kept(home):
+    with sqlite3.connect(home / "catalog.db") as catalog:
+        return catalog.execute("SELECT COUNT(*) FROM entries").fetchone()[0]
+
+
+def impatient(sick, seconds=0.01):
+    """From now on so short a time is as long as the program waits, and it waits for everything."""
+    sick.health.is_remote = True
+    sick.health._allowance.each = seconds
+
+
+def test_a_lock_that_somebody_holds(sick, home, caplog):
+    assert tripled(0) == [0] * 3
+    assert sick.settle(LIMIT)
+    impatient(sick, 1.0)  # what reads has to answer in time, however busy the machine is
+    other = sqlite3.connect(home / "catalog.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    assert [tripled(number) for number in range(1, 101)] == [[number] * 3 for number in range(1, 101)]
+    assert tripled(0) == [0] * 3
+    assert outcomes(nectar.last_run()) == ["reused"], "results are still found"
+    assert tripled(7) == [7] * 3
+    assert outcomes(nectar.last_run()) == ["reused"], "so is what waits to be written"
+    assert not sick.settle()
+    assert kept(home) == 1
+    assert len(warnings_of(caplog)) == 1
+    assert "locked" in warnings_of(caplog)[0]
+    other.execute("ROLLBACK")
+    other.close()
+    assert sick.settle(LIMIT)
+    assert kept(home) == 101
+    assert sick.health.is_well
+    assert len(warnings_of(caplog)) == 1
+
+
+def test_a_disk_that_does_not_answer(sick, home, caplog, monkeypatch, gate):
+    assert tripled(0) == [0] * 3
+    assert sick.settle(LIMIT)
+    impatient(sick)
+    asked = []
+    for name in ("_read", "_write"):
+        original = getattr(Transactions, name)
+
+        def hanging(*given, original=original):
+            asked.append(threading.current_thread())
+            gate.wait(LIMIT)
+            return original(*given)
+
+        monkeypatch.setattr(Transactions, name, hanging)
+    assert [tripled(number) for number in range(101)] == [[number] * 3 for number in range(101)]
+    assert threading.main_thread() not in asked, "the program itself asks for nothing that may hang"
+    assert len([each for each in asked if each.name == "nectar-answers"]) <= 8, "and others do not do so for each call"
+    sick.health.tell_at_end()
+    assert len(warnings_of(caplog)) == 1
+    gate.set()
+    assert sick.settle(LIMIT)
+    assert kept(home) == 101
+    assert len(warnings_of(caplog)) == 1
+
+
+def test_opening_a_catalog_that_does_not_answer_is_waited_for_once(home, monkeypatch, gate, caplog):
+    monkeypatch.setattr("nectar.waiting.answering.crowding", lambda: 1.0)
+    monkeypatch.setattr("nectar.waiting.health.crowding", lambda: 1.0)
+    opened = []
+    original = Transactions._open
+
+    def hanging(index):
+        opened.append(threading.current_thread())
+        gate.wait(LIMIT)
+        original(index)
+
+    monkeypatch.setattr(Transactions, "_open", hanging)
+    with nectar.reuse(home=home, patience=0.01, reserve=0) as report:
+        current = session.current()
+        assert [tripled(number) for number in range(100)] == [[number] * 3 for number in range(100)]
+        assert len(opened) <= 1
+        assert threading.main_thread() not in opened
+        impatient(current, LIMIT)
+        gate.set()
+        for _ in range(1000):
+            tripled(1)
+            if current.catalog is not None and current.health.is_well:
+                break
+            threading.Event().wait(0.01)
+        tripled(1)
+        assert current.settle(LIMIT)
+        tripled(1)
+        assert outcomes(report)[-1] == "reused", "it is used once it answers"
+    assert len(opened) == 1
+    assert len(warnings_of(caplog)) <= 1
+
+
+def failing(monkeypatch, message):
+    """Whatever writes to the index fails; returns what makes it well again."""
+    original = Transactions._writing
+
+    def fails(index, what):
+        raise sqlite3.OperationalError(message)
+
+    monkeypatch.setattr(Transactions, "_writing", fails)
+    return lambda: monkeypatch.setattr(Transactions, "_writing", original)
+
+
+@pytest.mark.parametrize("message", ["database or disk is full", "attempt to write a readonly database"])
+def test_a_disk_that_cannot_be_written_to(sick, home, caplog, monkeypatch, message):
+    assert large(0) == bytes(50_000)
+    assert sick.settle(LIMIT)
+    well = failing(monkeypatch, message)
+    assert [large(number) for number in range(50)] == [bytes([number]) * 50_000 for number in range(50)]
+    assert not sick.settle()
+    assert len(warnings_of(caplog)) == 1
+    well()
+    assert sick.settle(LIMIT)
+    assert kept(home) == 50
+    assert len(warnings_of(caplog)) == 1
+
+
+def test_files_that_cannot_be_written(sick, home, caplog, monkeypatch):
+    def full(sink, data):
+        raise StoreFailure(errno.ENOSPC, "there is no space left")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("nectar.store.sinks.LocalSink.write", full)
+        assert [large(number) for number in range(20)] == [bytes([number]) * 50_000 for number in range(20)]
+        assert not sick.settle()
+    assert len(warnings_of(caplog)) == 1
+    assert sick.settle(LIMIT)
+    assert kept(home) == 20
+
+
+def test_queries_over_a_sick_catalog(sick, home, caplog, monkeypatch, tmp_path):
+    pl.DataFrame({"a": range(1000)}).write_parquet(tmp_path / "a.parquet")
+    assert sick.catalog is not None
+    well = failing(monkeypatch, "database or disk is full")
+    expected = [[number * 499500] for number in range(10)]
+    found = [
+        pl.scan_parquet(tmp_path / "a.parquet").select(pl.col("a").sum() * number).collect()["a"].to_list()
+        for number in range(10)
+    ]
+    assert found == expected
+    assert not sick.settle()
+    assert len(warnings_of(caplog)) == 1
+    well()
+    assert sick.settle(LIMIT)
+    assert kept(home) == 10
+
+
+@pytest.mark.parametrize("jump", [3600.0, -300.0])
+def test_a_clock_that_is_set(home, jump, caplog, monkeypatch):
+    clock = ManualClock(SystemClock().now())
+    current = session.Session(session._settings({"home": home, "reserve": 0}), clock)
+    monkeypatch.setattr(session, "_chosen", current)
+    monkeypatch.setattr(session, "_disabled", False)
+    assert [tripled(number) for number in range(50)] == [[number] * 3 for number in range(50)]
+    clock.set(jump)
+    assert [tripled(number) for number in range(100)] == [[number] * 3 for number in range(100)]
+    assert current.settle(LIMIT)
+    assert kept(home) == 100
+    assert current.totals.reused >= 50
+    assert warnings_of(caplog) == []
+    current.close()
