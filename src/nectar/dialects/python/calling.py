@@ -146,10 +146,11 @@ class Calling:
         walking = self._memo.spent_on_first_walk()  # once in a process: it says nothing of the calls that follow
         steering.ledger.spend("starting", walking.wall)
         if isinstance(begun, Invocation):
-            self._invocation, begun = begun, begun.part
-        self._part = report.add(begun)
+            self._invocation = begun
+        else:
+            self._gave_up = begun.is_too_large
+        self._part = report.add(begun.part)
         self._own = Spent.since(started).without(walking)
-        self._gave_up = self._invocation is None and self._own.work >= seconds
         self._begun = time.perf_counter()
 
     def _finds_kept(self, invocation: Invocation) -> bool:

@@ -43,6 +43,13 @@ class Landed(NamedTuple):
     made: float
 
 
+class Refused(NamedTuple):
+    """A call that is not looked for, as the report says it. is_too_large: looking at its values takes too long."""
+
+    part: Part
+    is_too_large: bool = False
+
+
 class Invocation:
     """A call with these arguments, by parameter, in a session."""
 

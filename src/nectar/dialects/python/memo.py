@@ -16,8 +16,8 @@ from nectar.dialects.python import values
 from nectar.dialects.python.arguments import Parameters
 from nectar.dialects.python.calling import Calling, left_alone, tried
 from nectar.dialects.python.describe import label_of
-from nectar.dialects.python.invocation import Invocation
-from nectar.errors import NectarError, NectarWarning, UserError
+from nectar.dialects.python.invocation import Invocation, Refused
+from nectar.errors import NectarError, NectarWarning, TooLargeError, UserError
 from nectar.keys import declared, registry, wrappers
 from nectar.keys.api import trace
 from nectar.keys.call import program_of
@@ -153,20 +153,21 @@ class Memoized(Generic[_P, _R]):
 
     def begin(
         self, session: Session, args: Any, kwargs: Any, refresh: bool = False, seconds: float = inf
-    ) -> Invocation | Part:
-        """The call with its keys, or the part of the report that says why it has none.
+    ) -> Invocation | Refused:
+        """The call with its keys, or why it has none.
 
-        seconds: that this may take.
+        seconds: that this may take; where the function is looked at for the first time, that may take as long besides.
         """
         part = Part(self.label, "uncacheable")
+        is_too_large = False
         try:
-            with patience(seconds):
-                invocation = self._prepared(session, args, kwargs)
+            invocation = self._prepared(session, args, kwargs, seconds)
             if isinstance(invocation, Invocation):
                 invocation.refreshing |= refresh
                 return invocation
             part.explain = lambda: invocation
         except NectarError as error:
+            is_too_large = isinstance(error, TooLargeError)
             text = str(error)
             part.explain = lambda: text
             if not isinstance(error.__cause__, RecursionError):  # which may be that of the caller, as deep as it is
@@ -177,9 +178,9 @@ class Memoized(Generic[_P, _R]):
             _log.exception("%s runs as without Nectar", self.label)
             text = f"Nectar made a mistake: {type(error).__name__}: {error}"
             part.explain = lambda: text
-        return part
+        return Refused(part, is_too_large)
 
-    def _prepared(self, session: Session, args: Any, kwargs: Any) -> Invocation | str:
+    def _prepared(self, session: Session, args: Any, kwargs: Any, seconds: float) -> Invocation | str:
         if self._is_generator:
             raise UserError(f"{self.label} is a generator, which can be used only once: return a list to have it kept")
         catalog = session.catalog
@@ -193,11 +194,12 @@ class Memoized(Generic[_P, _R]):
             return "it does not take these arguments"  # and says so itself, when it is called
         if self._walked is None:
             begun, self._walked = Spent.now(), NOTHING
-            with uncollected():  # it makes tables that last
+            with patience(seconds), uncollected():  # it makes tables that last
                 outcome_of(self.function)
             self._walked = Spent.since(begun)
         invocation = Invocation(self, session, catalog, arguments)
-        invocation.prepare()
+        with patience(seconds):
+            invocation.prepare()
         return invocation
 
     def spent_on_first_walk(self) -> Spent:
@@ -247,13 +249,13 @@ class Memoized(Generic[_P, _R]):
         """Whether calling would reuse a result, and if not, why; nothing is run."""
         invocation = self._peek(args, kwargs)
         if not isinstance(invocation, Invocation):
-            return invocation.reason
+            return invocation.part.reason
         return "its result is known" if tried(invocation.find) else _why_missed(invocation)
 
-    def _peek(self, args: Any, kwargs: Any) -> Invocation | Part:
+    def _peek(self, args: Any, kwargs: Any) -> Invocation | Refused:
         session = current()
         if session is None:
-            return Part(self.label, explain=lambda: "Nectar is off")
+            return Refused(Part(self.label, explain=lambda: "Nectar is off"))
         return self.begin(session, args, kwargs)
 
     # what invocations ask
