@@ -26,9 +26,9 @@ if TYPE_CHECKING:  # written and read by few processes
 _MADE: Final = "key, program, about, by_whom, made, seconds, row_count, size, checksum, environment, site"
 _ENDS: Final = {"upstream": ("result", "source"), "downstream": ("source", "result")}  # from where to where
 _DERIVED: Final = (
-    "WITH RECURSIVE way (number) AS (SELECT number FROM results WHERE key = ?1 UNION "
+    "WITH RECURSIVE way (number) AS (SELECT number FROM results WHERE key = :key UNION "
     "SELECT made_from.result FROM made_from JOIN way ON made_from.source = way.number) "
-    "SELECT key FROM results WHERE number IN way AND key <> ?1"
+    "SELECT key FROM results WHERE number IN way AND key <> :key"
 )
 _Text = tuple[bytes, bytes]  # its hash, and itself compressed
 
@@ -164,7 +164,7 @@ class ProvenanceRows(Transactions):
 
 def derived_from(connection: sqlite3.Connection, key: bytes) -> list[bytes]:
     """The keys of everything that was made from a result, from what was made from it, and so on."""
-    return [each for (each,) in connection.execute(_DERIVED, (key,)).fetchall()]
+    return [each for (each,) in connection.execute(_DERIVED, {"key": key}).fetchall()]
 
 
 def _lineage(connection: sqlite3.Connection, start: str, values: Sequence[object], direction: Direction) -> Lineage:
