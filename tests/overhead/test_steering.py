@@ -51,7 +51,8 @@ class Program:
             self.looks += 1
             self.own += self.cost
             self.steering.timer.now += self.cost + (0.0 if hit else seconds)
-            self.steering.looked(site, seconds, self.cost, hit)
+            self.steering.looked(site, seconds, self.cost, seconds if hit else 0.0)
+            self.steering.ledger.save(seconds if hit else 0.0)
         else:
             self.steering.timer.now += seconds
             self.steering.ran_alone(site, seconds)
@@ -158,9 +159,21 @@ def test_a_slow_query_at_a_new_site_gets_a_late_look_though_nothing_is_left():
     assert made.is_worth_a_late_look(site, 0.2)
     assert not made.is_worth_a_late_look(site, 0.05)
     for _ in range(8):
-        made.looked(site, 0.2, 0.005, hit=False)
+        made.looked(site, 0.2, 0.005)
     assert not made.is_worth_a_late_look(site, 0.2), "nothing was found there"
     assert not made.looks_at(site)
+
+
+def test_a_site_where_parts_of_results_are_found_counts_by_what_they_save():
+    made = steering()
+    for line, found in ((1, 0.8), (2, 0.008)):
+        site = made.sites.at(frame(line))
+        for _ in range(20):
+            made.looked(site, 1.0, 0.005, found)
+        assert site.chance == pytest.approx(found)
+    assert made.ledger.left < 0.0
+    assert made.looks_at(made.sites.at(frame(1)))
+    assert not made.looks_at(made.sites.at(frame(2))), "what is found there does not pay for the look"
 
 
 def test_a_site_whose_results_are_found_is_looked_at_though_nothing_is_left():
@@ -342,7 +355,7 @@ def test_a_site_that_has_found_nothing_does_not_load_what_looks_take():
         site.ran(0.2)
         assert made.looks_at(site, LOOKING) is loads
         assert made.looks_at(site), "once it is loaded a look is cheap"
-        site.looked(True, 0.005)
+        site.looked(1.0, 0.005)
         assert made.looks_at(site, LOOKING), "what is found there pays for it"
 
 
@@ -388,7 +401,7 @@ def test_what_all_sites_of_a_program_promise(tmp_path):
     for line in range(3):
         site = first.sites.at(frame(line))
         site.ran(0.4)
-        site.looked(False, 0.005)
+        site.looked(0.0, 0.005)
         site.kept_now = line > 0
     first.sites.remember()
     assert first.sites.promise == 0, "what this process has seen promises nothing to itself"

@@ -44,8 +44,9 @@ def _count() -> None:
 
 
 def _heard(event: str, args: tuple[Any, ...]) -> None:
+    """Counts modules that come from files; texts that are run, such as the cells of a notebook, are no modules."""
     global _executed
-    if event == "exec" and getattr(args[0], "co_name", "") == "<module>":
+    if event == "exec" and getattr(args[0], "co_name", "") == "<module>" and args[0].co_filename[:1] != "<":
         _executed += 1
 
 

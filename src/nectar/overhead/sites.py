@@ -40,10 +40,11 @@ _MOST_LOOKS: Final = 32  # beyond which older ones count half
 class Site:
     """A place in a program. seconds: what a query takes there without Nectar, the latest runs counting most.
 
-    runs: how many have shown that. looks, hits: how often Nectar looked for a result, and had one. cost: seconds that
-    a look takes. kept_before, kept_now: whether something from there was kept by an earlier process, or by this one.
-    tries: looks in this process. limit: as long as queries there take no more seconds they are left alone, and nothing
-    else is asked. is_function: it stands for all calls of a memoised function, of which the cost is remembered.
+    runs: how many have shown that. looks: how often Nectar looked for results. hits: how often it found one; one of a
+    part counts as the share of the query's time that it saves. cost: seconds that a look takes. kept_before, kept_now:
+    whether something from there was kept by an earlier process, or by this one. tries: looks in this process. limit: as
+    long as queries there take no more seconds they are left alone, and nothing else is asked. is_function: it stands
+    for all calls of a memoised function, of which the cost is remembered.
     """
 
     __slots__ = (
@@ -51,8 +52,8 @@ class Site:
     )  # fmt: skip
 
     def __init__(
-        self, name: str, seconds: float = 0.0, runs: int = 0, looks: int = 0, hits: int = 0, kept_before: bool = False,
-        cost: float = 0.0,
+        self, name: str, seconds: float = 0.0, runs: int = 0, looks: int = 0, hits: float = 0.0,
+        kept_before: bool = False, cost: float = 0.0,
     ) -> None:  # fmt: skip
         self.name, self.seconds, self.runs, self.looks, self.hits = name, seconds, runs, looks, hits
         self.kept_before, self.kept_now = kept_before, False
@@ -65,19 +66,19 @@ class Site:
         self.seconds += (seconds - self.seconds) * (RECENT if self.runs else 1.0)
         self.runs += 1
 
-    def looked(self, hit: bool, cost: float) -> None:
-        """Nectar has looked for a result."""
+    def looked(self, found: float, cost: float) -> None:
+        """Nectar has looked for results, and found so much of what the query takes: 1 if nothing had to be computed."""
         self.limit = 0.0
         self.looks += 1
         self.tries += 1
-        self.hits += hit
+        self.hits += found
         self.cost += (cost - self.cost) * (RECENT if self.cost else 1.0)
         if self.looks > _MOST_LOOKS:
-            self.looks, self.hits = self.looks // 2, self.hits // 2
+            self.looks, self.hits = self.looks // 2, self.hits / 2
 
     @property
     def chance(self) -> float:
-        """How likely a look finds something. What an earlier process has kept may well be asked for again."""
+        """What share of a query's time a look is likely to save. What was kept before may well be asked for again."""
         asked = self.looks + self.kept_before
         return (self.hits + 0.5 * self.kept_before) / asked if asked else 0.0
 
@@ -213,7 +214,7 @@ class Sites:
                 self.figures["look"] = min(self.figures.get("look", _USUAL), _USUAL)  # it may have been an exception
                 self.sums.update(_numbers(found.get("sums", {})))
                 self._remembered = {
-                    str(name): (float(seconds), 1, int(looks), int(hits), bool(kept), float(*cost))
+                    str(name): (float(seconds), 1, int(looks), float(hits), bool(kept), float(*cost))
                     for name, (seconds, looks, hits, kept, *cost) in found["sites"].items()
                 }
         except FileNotFoundError:

@@ -166,7 +166,7 @@ class Steering:
         """
         site.is_function = True
         site.ran(seconds)
-        site.looked(hit, own)
+        site.looked(float(hit), own)
         if gave_up or _is_too_long(own, seconds):  # looking again would show the same
             site.tries = max(site.tries, ENOUGH)
         elif site.tries == 1:
@@ -200,16 +200,18 @@ class Steering:
             return False
         return self.ledger.left > 0.0 or self._is_small(site, cost, seconds)
 
-    def looked(self, site: Site | None, seconds: float, own: float, hit: bool) -> None:
-        """Nectar has looked at a query. seconds: what it takes without Nectar. own: what Nectar took of it."""
+    def looked(self, site: Site | None, seconds: float, own: float, found: float = 0.0) -> None:
+        """Nectar has looked at a query.
+
+        seconds: what it takes without Nectar. own: what Nectar took of it. found: seconds of it that need not be
+        computed, since results of the whole or of parts are kept.
+        """
         if site is not None:
             site.ran(seconds)
-            site.looked(hit, own)
+            site.looked(min(1.0, found / seconds) if seconds else 0.0, own)
         usual = self.sites.figures.get("look", own)
         self.sites.figures["look"] = usual + (own - usual) / 8
         self.ledger.spend("looking up", own)
-        if hit:
-            self.ledger.save(seconds)
 
     def remember(self) -> None:
         """Later processes know what was learned; people who ask what Nectar costs are told."""

@@ -15,8 +15,10 @@ from polars.testing import assert_frame_equal
 
 import nectar
 from nectar import session
+from nectar.dialects.polars.incremental import advance
 from nectar.overhead import process
 from nectar.overhead.steering import Steering
+from nectar.rewrite.cost import Rates
 from nectar.store.inputs import local
 from nectar.store.inputs.mounts import SystemMounts
 
@@ -111,6 +113,21 @@ def test_a_quick_site_that_becomes_slow_is_reused_from_its_second_slow_run(steer
     assert_frame_equal(collected(day(log, 60)), expected)
     assert outcomes() == ["reused"]
     assert engine.runs == ran + 1
+
+
+def test_parts_that_are_found_count_for_their_site_by_what_they_save(steered, engine, tmp_path, monkeypatch):
+    """Where nothing but parts was found, as with files that are added to, looks used to end with the budget."""
+    monkeypatch.setattr(advance.rates, "of", lambda catalog: Rates(opening=0.0, merging=0.0))
+    steered.steering.is_free = True
+    for count in range(1, 5):
+        pl.DataFrame({"page": ["a", "b"], "seconds": [count, 1]}).write_parquet(tmp_path / f"{count:02}.parquet")
+        collected(pl.scan_parquet(tmp_path / "*.parquet").group_by("page").agg(pl.col("seconds").sum()))
+        assert steered.settle(30)
+    assert set(outcomes()) == {"reused", "computed"}
+    (site,) = [each for each in steered.steering.sites._known.values() if each.hits]
+    saved = sum(part.saved for part in nectar.last_run().parts)
+    assert 0.0 < site.hits < 2.0
+    assert steered.steering.ledger.saved >= saved > 0.0
 
 
 @pytest.mark.parametrize(

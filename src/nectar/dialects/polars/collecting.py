@@ -57,11 +57,15 @@ class Look:
         finally:
             self.computing += self._timer() - begun
 
-    def end(self, hit: bool = False) -> None:
-        """The look has ended: its cost is known, and what the queries would have taken without it."""
+    def end(self, found: float | None = None) -> None:
+        """The look has ended: its cost is known, and what the queries would have taken without it.
+
+        found: seconds that what is kept would have saved, if they are not those that it saved.
+        """
         starting = self._started() - self._starting
         own = max(0.0, self._timer() - self._begun - self.computing - starting)
-        self.session.steering.looked(self.site, self.computing + self.reused, own, hit)
+        found = self.reused if found is None else found
+        self.session.steering.looked(self.site, self.computing + self.reused, own, found)
 
     def _prepared(self, lf: pl.LazyFrame, optimizations: Any) -> Query | str:
         """The query, its known parts opened; or why it has to run as it is."""
@@ -81,19 +85,17 @@ class Look:
 
     def collect(self, lf: pl.LazyFrame, options: dict[str, Any]) -> pl.DataFrame:
         """The frame of a query."""
-        hit = False
         try:
             query = self._prepared(lf, options["optimizations"])
             if isinstance(query, str):
                 return self._plainly(lf, options, query)
             try:
                 known = query.result()
-                hit = known is not None
                 return self.compute(query, lf, options) if known is None else self._found(query, known)
             finally:
                 query.close()
         finally:
-            self.end(hit)
+            self.end()
 
     def _found(self, query: Query, known: pl.DataFrame) -> pl.DataFrame:
         self.tell_hits(query, self._timer() - self._begun)
@@ -181,6 +183,7 @@ class Look:
             part = self.report.add(Part(name, "reused", seconds, entry.seconds, entry.size, key=entry.key.hex()))
             self.session.totals.count(part)
             self.reused += entry.seconds
+            self.session.steering.ledger.save(entry.seconds)
 
     # a query that ran without us
 
@@ -192,20 +195,20 @@ class Look:
         """
         part = self.report.add(Part("query", "computed", seconds))
         self.computing, self._begun = seconds, self._begun - seconds  # of before; it is none of ours
-        known = False
+        found = 0.0
         try:
             query = self._prepared(lf, optimizations)
             if isinstance(query, str):
                 part.outcome, part.explain = "uncacheable", lambda: query
                 return
-            known = query.result() is not None
+            found = seconds if query.result() is not None else 0.0
             try:
                 self._keep_late(query, frame, part)
             finally:
                 query.close()
         finally:
             self.session.totals.count(part)
-            self.end(known)
+            self.end(found)
 
     def _keep_late(self, query: Query, frame: pl.DataFrame, part: Part) -> None:
         told = _part_of(self.session, query)
@@ -249,7 +252,7 @@ class Look:
         for each in queries:
             if isinstance(each, Query):
                 each.close()
-        self.end(hit=bool(plan.answers))
+        self.end()
         return [done[at] if at in done else results[at] for at in range(len(lfs))]
 
     def _watched_together(

@@ -113,7 +113,8 @@ class Timing:
                     self.part.seconds = self.engine
                 own = min(self.own, _FIRST) if self.is_first else self.own
                 self._steering.ledger.spend("starting", self.own - own)
-                self._steering.looked(self.site, self.engine + self.reused, own, hit=self.reused > self.engine)
+                self._steering.looked(self.site, self.engine + self.reused, own, self.reused)
+                self._steering.ledger.save(self.reused)
             else:
                 self._end_alone()
 
