@@ -37,6 +37,16 @@ def _numpy_as_it_was() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
+def _no_texts_left() -> Iterator[None]:
+    """Files that a test has run are no part of the program that the next one is."""
+    yield
+    texts = sys.modules.get("nectar.keys.texts")
+    if texts is not None and texts._runs:
+        texts._runs.clear()
+        texts._run += 1
+
+
+@pytest.fixture(autouse=True)
 def _no_hooks_left() -> Iterator[None]:
     """A test that leaves Nectar between programs and Polars fails itself, and not the next one that minds."""
     yield

@@ -485,11 +485,7 @@ def test_assignments_to_data_of_the_standard_library_are_found(text, module, pro
     monkeypatch.setattr(textwrap, "_whitespace", textwrap._whitespace)
     monkeypatch.setattr(email.charset, "CHARSETS", dict(email.charset.CHARSETS))
     loaded = program(text)
-    assert place_assigned_to(module).startswith(f"{loaded.__name__}.py:")
-
-
-def place_assigned_to(module):
-    return assignment_to(module, len(sys.modules), next(reversed(sys.modules)))
+    assert assignment_to(module).startswith(f"{loaded.__name__}.py:")
 
 
 @pytest.mark.parametrize(
@@ -502,7 +498,7 @@ def place_assigned_to(module):
 )
 def test_what_keys_hold_anyway_is_no_assignment_to_the_standard_library(text, module, program):
     program(text)
-    assert place_assigned_to(module) == ""
+    assert assignment_to(module) == ""
 
 
 def test_a_function_that_uses_changed_data_of_the_standard_library_is_refused(program, monkeypatch):

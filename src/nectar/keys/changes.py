@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import os
 import re
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -45,6 +44,7 @@ from nectar.keys.syntax import (
     scopes,
     targets_of,
 )
+from nectar.keys.texts import Text, is_of_application, texts, version
 
 # First words of names of functions that are called to change something: if nobody takes what they give; or always.
 _CHANGING: Final = (
@@ -61,11 +61,6 @@ _FOR_A_WHILE: Final = frozenset(
 _PATCHES: Final = frozenset({"patch", "setattr", "delattr", "setitem", "delitem"})  # of mock, pytest and setattr's like
 _WORDS: Final = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 _TELLING: Final = frozenset({"logging", "loguru", "structlog", "rich", "tqdm"})  # called to tell people something
-_STANDARD: Final = (
-    os.path.join(os.path.dirname(os.__file__), ""),
-    os.path.join(os.path.dirname(os.path.dirname(__file__)), ""),
-)
-_INSTALLED: Final = ("site-packages", "dist-packages")
 _CONTAINERS: Final = (dict, list, set)
 ANY: Final = "*"  # in place of a package: any may be meant
 _VIEWS: Final = frozenset({"values", "items"})
@@ -78,74 +73,58 @@ _CHANGERS: Final = (
 _CHANGE_THEIR_ARGUMENT: Final = frozenset(_CHANGERS.split()) | {
     f"{kind.__name__}.{name}" for kind in MUTATORS for name in mutators_of(kind)
 }
-_LONGEST: Final = 4 << 20  # characters of a source; what is longer is data
 
 
 def change_of(package: str) -> str:
     """The first place where the application changes what a package keeps, such as "main.py:3"; empty if it does not."""
-    return _first_place(package, False, len(sys.modules), next(reversed(sys.modules)), unlisted.version())
+    return _first_place(package, False, version())
 
 
 def patch_of(package: str) -> str:
     """The first place where the application patches a package by its name, or puts something into its tables; or ""."""
-    return _first_place(package, True, len(sys.modules), next(reversed(sys.modules)), unlisted.version())
+    return _first_place(package, True, version())
+
+
+def assignment_to(module: str) -> str:
+    """The first place where the application assigns to something in a module of the standard library; else empty."""
+    return _first_assignment(module, version())
 
 
 @lru_cache(maxsize=1024)
-def assignment_to(module: str, loaded: int, last: str) -> str:
-    """The first place where the application assigns to something in a module of the standard library; else empty.
+def _first_assignment(module: str, now: Hashable) -> str:
+    """Texts in which nothing looks like such an assignment are not parsed: every program names these modules.
 
-    loaded, last: how many modules there are of all, and the one that came last. Sources in which no text looks like
-    such an assignment are not parsed: every program names these modules. What lies in a module that is not Python's is
-    read by nobody but the program, whose fingerprint holds it.
+    What lies in a module that is not Python's is read by nobody but the program, whose fingerprint holds it.
     """
     if not str(getattr(sys.modules.get(module), "__file__", "")).endswith(".py"):
         return ""
     assigns = re.compile(rf"\b{module}\.[\w.]+\s*(\[[^\]\n]*\]\s*)*=(?!=)|\bimport {module} as ")
-    for each in _modules_of_application(loaded, last):
-        if assigns.search(_source_of(each)) and (place := _places_in(each).assigned.get(module, "")):
+    for text in texts(now):
+        if assigns.search(text.source) and (place := _places_in(text).assigned.get(module, "")):
             return place
     return ""
 
 
 @lru_cache(maxsize=1024)
-def _first_place(package: str, patched: bool, loaded: int, last: str, others: int) -> str:
-    """patched: patches by name and tables alone. loaded, last: how many modules there are, and the one that came last.
-
-    others: how many were run that are in no list.
-    """
-    listed = _modules_of_application(loaded, last)
-    places = (_changes_in(module, package, patched) for module in [*listed, *_unlisted(loaded, last, others)])
-    return next(filter(None, places), "")
+def _first_place(package: str, patched: bool, now: Hashable) -> str:
+    """patched: patches by name and tables alone. now: the version of the program's texts."""
+    return next(filter(None, (_changes_in(text, package, patched) for text in texts(now))), "")
 
 
-@lru_cache(maxsize=1)
-def _unlisted(loaded: int, last: str, others: int) -> list[types.ModuleType]:
-    """Modules of the application that are in no list, such as plugins."""
-    found = unlisted.loaded_from_files(map(_source_of, _modules_of_application(loaded, last)))
-    return [each for each in found if _is_of_application(vars(each)["__file__"])]
-
-
-@lru_cache(maxsize=1)
-def _modules_of_application(loaded: int, last: str) -> list[types.ModuleType]:
-    """Modules of the application, told by their paths: to ask whose each file is would take long."""
-    found = [each for each in list(sys.modules.values()) if type(each) is types.ModuleType]
-    return [each for each in found if _is_of_application(vars(each).get("__file__"))]
-
-
-def _is_of_application(file: object) -> bool:
-    return isinstance(file, str) and not file.startswith(_STANDARD) and not any(each in file for each in _INSTALLED)
-
-
-def _changes_in(module: types.ModuleType, package: str, patched: bool) -> str:
-    source = _source_of(module)
-    if package not in source and not any(each in source for each in IMPORTERS) and not unlisted.runs_any(source):
+def _changes_in(text: Text, package: str, patched: bool) -> str:
+    source = text.source
+    if package not in source and not any(each in source for each in IMPORTERS) and not _runs_any(text):
         return ""
-    patch = _patches_in(module).get(package, "")
+    patch = _patches_in(text).get(package, "")
     if patch or (patched and not _may_fill(source, package)):
         return patch
-    found = _places_in(module).filled if patched else _places_in(module).changed
+    found = _places_in(text).filled if patched else _places_in(text).changed
     return found.get(package, "") or found.get(ANY, "")
+
+
+@lru_cache(maxsize=1024)
+def _runs_any(text: Text) -> bool:
+    return unlisted.runs_any(text.source)
 
 
 def _may_fill(source: str, package: str) -> bool:
@@ -158,19 +137,6 @@ _FILLS: Final = re.compile(
 )
 
 
-@lru_cache(maxsize=1024)
-def _source_of(module: types.ModuleType) -> str:
-    """The source of a module; empty if there is none to be had."""
-    file = vars(module).get("__file__")
-    if not isinstance(file, str) or not file.endswith(".py"):
-        return ""
-    try:
-        with open(file, "rb") as opened:
-            return opened.read(_LONGEST).decode("utf-8", "replace")
-    except OSError:
-        return ""
-
-
 class _Places(NamedTuple):
     """For each package that a module changes, assigns to, or puts into a table of: where first."""
 
@@ -180,50 +146,45 @@ class _Places(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def _places_in(module: types.ModuleType) -> _Places:
+def _places_in(text: Text) -> _Places:
     found = _Places({}, {}, {})
-    tree = _tree_of(module)
+    tree = _tree_of(text)
     if tree is None:
         return found
-    name = _name_of_file(module)
-    if unlisted.runs_any(_source_of(module)):
+    if _runs_any(text):
         _add_what_is_run(tree)
-    reader = _Reader(module, tree)
+    reader = _Reader(text, tree)
     for package, node in reader.changes(tree):
-        found.changed.setdefault(package, f"{name}:{node.lineno}")
+        found.changed.setdefault(package, text.place(node.lineno))
         if not all(map(reader.holds_code, targets_of(node))):
-            found.assigned.setdefault(package, f"{name}:{node.lineno}")
+            found.assigned.setdefault(package, text.place(node.lineno))
         if any(map(reader.is_in_table, targets_of(node))):
-            found.filled.setdefault(package, f"{name}:{node.lineno}")
+            found.filled.setdefault(package, text.place(node.lineno))
     for call in unlisted.run_unseen(tree):
-        found.changed.setdefault(ANY, f"{name}:{call.lineno}")
-        found.filled.setdefault(ANY, f"{name}:{call.lineno}")
+        found.changed.setdefault(ANY, text.place(call.lineno))
+        found.filled.setdefault(ANY, text.place(call.lineno))
     return found
 
 
 @lru_cache(maxsize=1024)
-def _patches_in(module: types.ModuleType) -> dict[str, str]:
-    """For each package that a module patches by its name: where first. Most sources have no word for that."""
-    source = _source_of(module)
+def _patches_in(text: Text) -> dict[str, str]:
+    """For each package that a text patches by its name: where first. Most have no word for that."""
+    source = text.source
     is_named = not source.isascii() or any(each in source for each in _PATCHES)  # letters may have several forms
-    tree = _tree_of(module) if is_named else None
+    tree = _tree_of(text) if is_named else None
     found: dict[str, str] = {}
     for node in () if tree is None else ast.walk(tree):
         if isinstance(node, ast.Call) and (package := _patched_by_name(node)):
-            found.setdefault(package, f"{_name_of_file(module)}:{node.lineno}")
+            found.setdefault(package, text.place(node.lineno))
     return found
 
 
-def _tree_of(module: types.ModuleType) -> ast.Module | None:
-    """The source of a module, taken apart; None if it cannot be."""
+def _tree_of(text: Text) -> ast.Module | None:
+    """A text taken apart; None if it cannot be."""
     try:
-        return ast.parse(_source_of(module))
+        return ast.parse(text.source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
-
-
-def _name_of_file(module: types.ModuleType) -> str:
-    return str(vars(module)["__file__"]).replace("\\", "/").rpartition("/")[2]
 
 
 def _add_what_is_run(tree: ast.Module) -> None:
@@ -240,8 +201,8 @@ def _add_what_is_run(tree: ast.Module) -> None:
 class _Reader:
     """What a source changes. imported: by its names, where what they stand for lies."""
 
-    def __init__(self, module: types.ModuleType, tree: ast.AST) -> None:
-        self.space = vars(module)
+    def __init__(self, text: Text, tree: ast.AST) -> None:
+        self.space = text.space
         self.imported: dict[str, str] = {}
         self.attributes: dict[str, str] = {}  # of objects of the application
         self.given: dict[str, str] = {}  # by functions of the source
@@ -429,7 +390,7 @@ class _Reader:
         chain = names_in(node) if is_plain(node) else [""]
         path = self.imported.get(chain[0])
         top = None if path is None else sys.modules.get(path.partition(".")[0])
-        if path is None or top is None or _is_of_application(vars(top).get("__file__")):
+        if path is None or top is None or is_of_application(vars(top).get("__file__")):
             return ""
         return ".".join([path, *chain[1:]])
 

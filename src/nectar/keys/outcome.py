@@ -8,7 +8,6 @@ Mutable contents are looked at again each time.
 from __future__ import annotations
 
 import functools
-import sys
 import types
 from collections.abc import Callable, Collection
 from typing import Any, Final, NamedTuple
@@ -178,7 +177,7 @@ def visit_settings(walk: Walk, libraries: Collection[str]) -> None:
 
 
 def _assignment_to(library: str) -> str:
-    return assignment_to(library.removeprefix(STANDARD), len(sys.modules), next(reversed(sys.modules)))
+    return assignment_to(library.removeprefix(STANDARD))
 
 
 def _refuse_if_changed(walk: Walk, library: str) -> None:

@@ -18,8 +18,7 @@ from typing import Final
 from nectar.errors import TooLargeError
 from nectar.overhead.spent import worked
 
-_NEVER: Final = (inf, inf)
-_deadline: ContextVar[tuple[float, float]] = ContextVar("nectar_patience", default=_NEVER)  # by clock, by work
+_limit: ContextVar[_Limit | None] = ContextVar("nectar_patience", default=None)
 _HASHING: Final = 2e9  # bytes a second
 _MEMBERS: Final = 1e7  # values of a container a second, at best
 _ONE_BY_ONE: Final = 1e6  # the same where each is looked at by itself; more only if many are the same object
@@ -30,29 +29,41 @@ class _OutOfPatience(BaseException):
     """It has taken too long."""
 
 
+class _Limit:
+    """So many seconds from now on. outer: the limit of the block around."""
+
+    __slots__ = ("_before", "_begun", "_outer", "_seconds")
+
+    def __init__(self, seconds: float, outer: _Limit | None) -> None:
+        self._seconds, self._outer = seconds, outer
+        self._begun, self._before = perf_counter(), worked()
+
+    def is_over(self, coming: float) -> bool:
+        """Whether the time is over, or would be after so many more seconds; by the clock and by the work."""
+        seconds = self._seconds - coming
+        over = perf_counter() - self._begun > seconds and worked() - self._before > seconds
+        return over or (self._outer is not None and self._outer.is_over(coming))
+
+
 @contextmanager
 def patience(seconds: float) -> Iterator[None]:
     """Within the block, values are taken apart for so long at most. Raises TooLargeError if that is not enough."""
     if seconds == inf:
         yield
         return
-    wall, work = _deadline.get()
-    token = _deadline.set((min(wall, perf_counter() + seconds), min(work, worked() + seconds)))
+    token = _limit.set(_Limit(seconds, _limit.get()))
     try:
         yield
     except _OutOfPatience as end:
         raise TooLargeError(str(end)) from None
     finally:
-        _deadline.reset(token)
+        _limit.reset(token)
 
 
 def stop_if_over(path: Callable[[], str], size: int = 0) -> None:
     """Leaves the block if it has taken too long, or would by the time so many bytes are hashed. path: to what."""
-    deadline = _deadline.get()
-    if deadline is _NEVER:
-        return
-    coming = size / _HASHING
-    if perf_counter() + coming > deadline[0] and worked() + coming > deadline[1]:
+    limit = _limit.get()
+    if limit is not None and limit.is_over(size / _HASHING):
         raise _OutOfPatience(path().partition(" -> ")[0])
 
 

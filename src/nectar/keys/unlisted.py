@@ -12,42 +12,20 @@ import re
 import sys
 import types
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
 _LOADS: Final = re.compile(r"\b(?:exec_module|load_module)\b")
 _RUNS: Final = re.compile(r"\b(?:exec|run_path|run_module)\b")
 _LONGEST: Final = 4 << 20  # characters of a source; what is longer is data
-_executed = 0  # modules that were run since somebody counts
-_counts = False
-
-
-def version() -> int:
-    """Another number whenever a module may have been loaded that is in no list."""
-    return _executed
 
 
 def loaded_from_files(sources: Iterable[str]) -> list[types.ModuleType]:
     """Modules that are there and in no `sys.modules`, if one of the sources loads any that way."""
     if not any(map(_LOADS.search, sources)):
         return []
-    _count()
     listed = {id(each) for each in list(sys.modules.values())}
     found = [each for each in gc.get_objects() if type(each) is types.ModuleType]
     return [each for each in found if id(each) not in listed and isinstance(vars(each).get("__file__"), str)]
-
-
-def _count() -> None:
-    global _counts
-    if not _counts:
-        _counts = True
-        sys.addaudithook(_heard)
-
-
-def _heard(event: str, args: tuple[Any, ...]) -> None:
-    """Counts modules that come from files; texts that are run, such as the cells of a notebook, are no modules."""
-    global _executed
-    if event == "exec" and getattr(args[0], "co_name", "") == "<module>" and args[0].co_filename[:1] != "<":
-        _executed += 1
 
 
 def runs_any(source: str) -> bool:

@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from time import perf_counter, thread_time
 from typing import Final, NamedTuple
 
+_SHORT: Final = 0.5e-3  # seconds; to ask for the work takes microseconds of a hit
+
 
 class _Help(threading.local):
     seconds = 0.0
@@ -50,8 +52,10 @@ class Spent(NamedTuple):
 
     @classmethod
     def since(cls, begun: Spent) -> Spent:
-        """What was spent since the clocks stood like that, in the same thread."""
+        """What was spent since the clocks stood like that, in the same thread. What is short counts as work."""
         wall = perf_counter() - begun.wall
+        if wall < _SHORT:
+            return cls(wall, wall)
         return cls(wall, max(0.0, min(wall, worked() - begun.work)))
 
     def and_also(self, other: Spent) -> Spent:

@@ -44,7 +44,7 @@ class Calling:
 
     __slots__ = (
         "_arguments", "_begun", "_deeper", "_gave_up", "_invocation", "_leading", "_memo", "_own", "_part", "_refresh",
-        "_run", "_session", "is_known", "value",
+        "_run", "_session", "_started", "_walking", "is_known", "value",
     )  # fmt: skip
 
     def __init__(
@@ -56,7 +56,7 @@ class Calling:
         self._invocation: Invocation | None = None
         self._part: Part | None = None
         self._begun = 0.0
-        self._own = NOTHING
+        self._own = self._started = self._walking = NOTHING
         self._gave_up = False
         self.is_known = False
         self.value: Any = None
@@ -140,23 +140,26 @@ class Calling:
         steering = self._session.steering
         if not steering.is_free:
             _load(self._session)
-        started = Spent.now()
+        self._started = Spent.now()
         seconds = steering.patience_of_call(steering.sites.named(self._memo.label))
         begun = self._memo.begin(self._session, *self._arguments, self._refresh, seconds)
-        walking = self._memo.spent_on_first_walk()  # once in a process: it says nothing of the calls that follow
-        steering.ledger.spend("starting", walking.wall)
+        self._walking = self._memo.spent_on_first_walk()  # once in a process: it says nothing of the calls that follow
+        steering.ledger.spend("starting", self._walking.wall)
         if isinstance(begun, Invocation):
             self._invocation = begun
         else:
             self._gave_up = begun.is_too_large
         self._part = report.add(begun.part)
-        self._own = Spent.since(started).without(walking)
+        if self._invocation is None:
+            self._own = self._spent_on_looking()
         self._begun = time.perf_counter()
 
+    def _spent_on_looking(self) -> Spent:
+        return Spent.since(self._started).without(self._walking)
+
     def _finds_kept(self, invocation: Invocation) -> bool:
-        begun = Spent.now()
         found = self._finds(invocation.find)
-        self._own = self._own.and_also(Spent.since(begun))
+        self._own = self._spent_on_looking()
         return found
 
     def _finds(self, step: Callable[[], bool]) -> bool:
@@ -188,13 +191,13 @@ class Calling:
                 part.seconds = seconds
                 self._account(seconds, self._own)
             return
-        ended = Spent.now()
         try:
             if not self.is_known:
+                ended = Spent.now()
                 self._computed(invocation, seconds) if error is None else invocation.failed()
+                self._own = self._own.and_also(Spent.since(ended))
             self._memo.ended(self._session, invocation.part)
-            took = invocation.part.saved if self.is_known else seconds
-            self._account(took, self._own.and_also(Spent.since(ended)))
+            self._account(invocation.part.saved if self.is_known else seconds, self._own)
         except RecursionError:
             raise
         except Exception:
