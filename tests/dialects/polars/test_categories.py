@@ -40,6 +40,15 @@ REFUSED = {
     "in a window": LF.select(A.sum().over(K.to_physical())),
     "below": LF.select(K.to_physical()).filter(K > 0), "of functions": LF.select(
         B.map_batches(lambda column: column.cast(pl.Categorical), pl.Categorical).to_physical()),
+    "in a function of a column": LF.select(K.map_batches(lambda column: column, pl.Int64)),
+    "in a function of a cast": LF.select(B.cast(pl.Categorical).map_batches(lambda column: column, pl.Int64)),
+    "in a function of several": LF.select(pl.map_batches(["a", "k"], lambda columns: columns[0])),
+    "in a function of a frame": LF.map_batches(lambda frame: frame.select("a"), schema={"a": pl.Int64}),
+    "in a function of groups": LF.group_by("a").map_groups(lambda frame: frame, schema=None),
+    "in an aggregate": LF.group_by("b").agg(K.map_batches(lambda column: column.len(), pl.Int64)),
+    "in a fold": LF.select(pl.fold(A, lambda one, other: one, exprs=[K])),
+    "in a reduction": LF.select(pl.reduce(lambda one, other: one, exprs=[K, K])),
+    "in a function of lists": LF.select(L.map_elements(lambda column: column.len(), pl.Int64)),
 }  # fmt: skip
 CACHED = {
     "enums": LF.select(B.cast(KINDS).to_physical()), "dates": LF.select(pl.col("d").to_physical()),
@@ -48,6 +57,9 @@ CACHED = {
     "groups": LF.group_by("k").agg(A.sum()),
     "intervals": LF.select(A.bin_intervals([1.0], labels=["m", "n"]).to_physical()),
     "texts of categories": LF.select(K.cast(pl.String).hash()), "smallest": LF.select(A.bottom_k(1)),
+    "functions of values": LF.select(K.map_elements(lambda text: text + "!", pl.String)),
+    "functions of texts": LF.select("k", B.map_batches(lambda column: column, pl.String)),
+    "functions of texts in groups": LF.select("b", "a").group_by("a").map_groups(lambda frame: frame, schema=None),
     "dates in lists": LF.select(pl.concat_list("d").to_physical()),
 }  # fmt: skip
 

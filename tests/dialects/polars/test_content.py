@@ -83,7 +83,8 @@ FRAMES: dict[str, Callable[[], pl.LazyFrame]] = {
     "group_by_dynamic": lambda: LF.group_by_dynamic("t", every="1h").agg(A.sum()), "last": lambda: LF.last(),
     "interpolate": lambda: LF.select("a", "c").interpolate(), "join": lambda: LF.join(LF, on="a"),
     "join_asof": lambda: LF.sort("a").join_asof(LF.sort("a"), on="a"), "limit": lambda: LF.limit(2),
-    "join_where": lambda: LF.join_where(LF, A < pl.col("a_right")), "map_batches": lambda: LF.map_batches(_same),
+    "join_where": lambda: LF.join_where(LF, A < pl.col("a_right")),
+    "map_batches": lambda: LF.drop("k").map_batches(_same),
     "match_to_schema": lambda: LF.match_to_schema(TABLE.schema), "max": lambda: LF.max(), "mean": lambda: LF.mean(),
     "median": lambda: LF.median(), "merge_sorted": lambda: LF.sort("a").merge_sorted(LF.sort("a"), "a"),
     "min": lambda: LF.min(), "null_count": lambda: LF.null_count(), "pipe": lambda: LF.pipe(lambda lf: lf.head()),
@@ -103,7 +104,7 @@ REFUSED_FRAMES: dict[str, tuple[Callable[[], pl.LazyFrame], str]] = {
     "inspect": (lambda: LF.inspect(), "prints what passes"),
 }
 MORE_FRAMES: dict[str, Callable[[], pl.LazyFrame]] = {
-    "map_groups": lambda: LF.group_by("b").map_groups(_same, schema=TABLE.schema),
+    "map_groups": lambda: LF.drop("k").group_by("b").map_groups(_same, schema=TABLE.drop("k").schema),
     "having": lambda: LF.group_by("b").having(pl.len() > 1).agg(A.sum()),
     "concat": lambda: pl.concat([LF, LF]), "diagonal": lambda: pl.concat([LF, LF.drop("a")], how="diagonal"),
     "horizontal": lambda: pl.concat([LF, LF.select(z="a")], how="horizontal"), "union": lambda: pl.union([LF, LF]),

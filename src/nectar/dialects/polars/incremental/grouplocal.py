@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 import msgspec
-from polars.functions import lazy as polars_lazy
 
+from nectar.dialects.polars.by_value import is_called_for_each_value
 from nectar.keys.values.polars_functions import callback_in
 from nectar.keys.values.polars_plans import EXPRESSIONS, said_and_pickle
 
@@ -23,8 +23,6 @@ _OF_SEVERAL_GROUPS: Final = frozenset(
     {"Random", "FoldHorizontal", "ReduceHorizontal", "CumFoldHorizontal", "CumReduceHorizontal", "MapExpr", "Sql",
      "Extension"}
 )  # fmt: skip
-_OF_BATCHES: Final = ("polars.expr.expr", "Expr.map_batches.<locals>._wrap")
-_OF_VALUES: Final = ("polars.expr.expr", "Expr.map_elements.<locals>.wrap_f")
 
 
 def is_group_local(expression: Any) -> bool:
@@ -66,14 +64,4 @@ def _is_called_for_each_group(function: Any) -> bool:
         return False
     if len(flags) < 2 or any(type(each) is not bool for each in flags[-2:]) or dtype is None:
         return False
-    return not flags[-2] or _is_called_for_each_value(called)
-
-
-def _is_called_for_each_value(function: Any) -> bool:
-    """Whether a function is the one that Polars makes of a function of values, and hands to `map_batches`."""
-    if isinstance(function, polars_lazy._map_batches_wrapper):
-        function = function.function
-    if (getattr(function, "__module__", ""), getattr(function, "__qualname__", "")) != _OF_BATCHES:
-        return False
-    held = [cell.cell_contents for cell in function.__closure__ or ()]
-    return any((getattr(each, "__module__", ""), getattr(each, "__qualname__", "")) == _OF_VALUES for each in held)
+    return not flags[-2] or is_called_for_each_value(called)
