@@ -12,6 +12,8 @@ from typing import Final
 REBINDS: Final = "rebinds "  # with a name behind it: a feature of programs that assign to a global or captured variable
 MOMENTS: Final = "moments"  # texts are taken for moments in time, some of them for one that depends on the clock
 IDENTITIES: Final = "identities"  # arguments are compared with `is`
+NUMBERS: Final = "numbers of categories"  # those of Polars, which each process gives anew
+MAKES_CATEGORIES: Final = "makes categories"
 HOLDS_CACHES: Final = "holds caches"  # objects of libraries remember something to save time
 WITHOUT_CACHES: Final = "without caches"  # which is left out then
 COPIED: Final = frozenset({str, bytes, int, float, complex, tuple, frozenset})  # equal ones may be one object or two

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from nectar.errors import UnencodableError
 from nectar.keys.atoms import ATOMS, in_unusual_order
 from nectar.keys.expansion import Expander, Expansion, always, sized
-from nectar.keys.features import MOMENTS, Features
+from nectar.keys.features import MAKES_CATEGORIES, MOMENTS, NUMBERS, Features
 from nectar.keys.held import ByExpanding
 from nectar.keys.moments import text_for_now
 from nectar.keys.origin import origin_of_class
@@ -36,6 +36,7 @@ FLUSH_AT: Final = 1 << 16
 INLINE: Final = 64  # immutable tuples whose bytes are longer are represented by their digest
 _NODE, _END, _BACK, _SET = b"(", b")", b"@", b"{"
 _CONTAINERS: Final = frozenset({"tuple", "list", "dict", "set", "frozenset"})
+_OF_CATEGORIES: Final = {MAKES_CATEGORIES, NUMBERS}
 _NO_MORE: Final = object()
 
 
@@ -117,6 +118,9 @@ class Walk:
     def observe(self, feature: str) -> None:
         """Reached code reads a feature that is otherwise left out."""
         self.noticed.add(feature)
+        if feature in _OF_CATEGORIES and self.noticed >= _OF_CATEGORIES:
+            reason = "makes categories and may look at their numbers, which each process gives anew"
+            self.refuse(Refusal("categories", reason, self.path()))
 
     def refuse(self, refusal: Refusal) -> None:
         """Reached code cannot be cached."""

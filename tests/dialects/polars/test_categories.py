@@ -90,3 +90,53 @@ def test_what_is_cached_is_the_same_in_a_process_that_met_other_categories_first
     assert len(cached) > 200
     assert [name for name in cached if here[name] != there[name]] == []
     assert here["k.to_physical"][1] != there["k.to_physical"][1]
+
+
+MEMO = """
+import sys
+import polars as pl
+import nectar
+
+keep = pl.Series(list(sys.argv[1]), dtype=pl.Categorical)
+K = pl.Series(["a", "b", "c"], dtype=pl.Categorical)
+
+@nectar.memo
+def codes(column):
+    return column.to_physical().to_list()
+
+@nectar.memo
+def codes_within(frame):
+    return frame["l"].explode().struct.field("k").to_physical().to_list()
+
+@nectar.memo
+def codes_of_texts():
+    return pl.Series(["a", "b", "c"]).cast(pl.Categorical).to_physical().to_list()
+
+@nectar.memo
+def texts(column):
+    return column.cast(pl.String).to_list()
+
+def said(found):
+    part = nectar.last_run().parts[-1]
+    print(found, part.outcome)
+
+said(codes(K))
+nested = pl.List(pl.Struct({"k": pl.Categorical}))
+said(codes_within(pl.DataFrame({"l": [[{"k": "a"}], [{"k": "c"}]]}, schema={"l": nested})))
+said(codes_of_texts())
+said(texts(K))
+"""
+
+
+def test_memoised_functions_that_look_at_numbers_know_them(tmp_path):
+    def said(order):
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", MEMO, order],
+            env={**os.environ, "NECTAR_HOME": str(tmp_path / "home")}, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        return done.stdout.splitlines()
+
+    texts = "['a', 'b', 'c']"
+    assert said("abc") == ["[0, 1, 2] computed", "[0, 2] computed", "[0, 1, 2] uncacheable", f"{texts} computed"]
+    assert said("cba") == ["[2, 1, 0] computed", "[2, 0] computed", "[2, 1, 0] uncacheable", f"{texts} reused"]
+    assert said("abc") == ["[0, 1, 2] reused", "[0, 2] reused", "[0, 1, 2] uncacheable", f"{texts} reused"]

@@ -14,6 +14,7 @@ import sys
 from types import ModuleType
 from typing import Any, Final
 
+from nectar.keys.features import MAKES_CATEGORIES, NUMBERS
 from nectar.keys.modules import Follower, is_arriving
 
 _EVERYTHING: Final = frozenset({"names", "qualnames", "modules", "annotations", "docs", "signatures", "code"})
@@ -88,6 +89,7 @@ _REFUSED_ATTRIBUTES: Final = (
     "tb_lineno tb_lasti gi_frame gi_code gi_yieldfrom cr_frame cr_code cr_await cr_origin ag_frame ag_code ag_await "
     "from_address in_dll _getframe func_globals func_closure cache_info"
 )
+_NUMBERING: Final = "to_physical physical hash hash_rows approx_n_unique peak_max peak_min top_k bottom_k reinterpret"
 # Attribute names: the feature that code observes by naming them, or REFUSE.
 ATTRIBUTE_FEATURES: Final[dict[str, str]] = {
     "__name__": "names",
@@ -102,6 +104,8 @@ ATTRIBUTE_FEATURES: Final[dict[str, str]] = {
     ),
     "flags": "flags",
     "clear_flags": "flags",
+    **dict.fromkeys(_NUMBERING.split(), NUMBERS),
+    "Categorical": MAKES_CATEGORIES,
     "__annotate__": "annotations",
     "__module__": "modules",
     "__code__": "code",

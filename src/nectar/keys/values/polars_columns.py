@@ -92,6 +92,18 @@ def add_frame(parts: Parts, frame: pl.DataFrame) -> None:
         add_series(parts, column)
 
 
+def add_numbers(parts: Parts, frame: pl.DataFrame) -> None:
+    """Adds the numbers that this process has given to the categories in a frame."""
+    pending = frame.get_columns()
+    for series in pending:
+        if isinstance(series.dtype, pl.Categorical):
+            add_values(parts, series.to_physical())
+        elif isinstance(series.dtype, pl.List | pl.Array):
+            pending.append(series.explode())
+        elif isinstance(series.dtype, pl.Struct):
+            pending += series.struct.unnest().get_columns()
+
+
 def add_series(parts: Parts, series: pl.Series) -> None:
     """Adds a series: name, type, values."""
     parts.text(series.name)

@@ -10,9 +10,10 @@ from polars.expr import whenthen
 
 from nectar.errors import UnencodableError
 from nectar.keys.expansion import Expander, Expansion, WalkContext, always
+from nectar.keys.features import NUMBERS
 from nectar.keys.values.bulk import OWN_ATTRIBUTES, Parts
 from nectar.keys.values.place import HERE, placed
-from nectar.keys.values.polars_columns import add_frame, add_series, add_type
+from nectar.keys.values.polars_columns import add_frame, add_numbers, add_series, add_type
 from nectar.keys.values.polars_functions import Functions, callback_in
 from nectar.keys.values.polars_plans import Callback, add_expression, add_plan, expand_callback
 
@@ -27,6 +28,8 @@ def expand_frame(value: pl.DataFrame, walk: WalkContext) -> Expansion:
         parts.number(*(count for column in value.get_columns() for count in column.chunk_lengths()))
     if "flags" in walk.observed:
         parts.text(*map(_shown_flags, value.get_columns()))
+    if NUMBERS in walk.observed:
+        add_numbers(parts, value)
     parts.attributes(value)
     return parts.expansion("polars frame")
 
@@ -39,6 +42,8 @@ def expand_series(value: pl.Series, walk: WalkContext) -> Expansion:
         parts.number(*value.chunk_lengths())
     if "flags" in walk.observed:
         parts.text(_shown_flags(value))
+    if NUMBERS in walk.observed:
+        add_numbers(parts, value.to_frame())
     parts.attributes(value)
     return parts.expansion("polars series")
 
