@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import io
+import os
 import pickle
 import subprocess
 import sys
@@ -184,12 +185,57 @@ def test_a_variable_of_a_loop_is_kept_as_it_was(path, enabled):
 # recipes
 
 
-def test_a_pickle_that_is_not_what_the_object_is_makes_no_recipe(path, enabled):
-    scorer = Scorer(5)
-    _values(path, scorer)
+def test_no_pickle_is_read_where_the_program_runs(path, enabled):
+    """Reading one runs code of the program's classes, and gives classes of a script back what they were."""
+    read = []
+
+    class Settings:
+        limit = 3
+
+        def __call__(self, x):
+            return x * self.limit
+
+        def __setstate__(self, state):
+            read.append(state)
+
+    method = Settings.__call__
+    assert _values(path, Settings()) == [3, 6, 9]
     (entry,) = _entries(enabled)
-    assert not entry.rebuildable
-    assert not recipes_of(enabled.catalog, entry.key)
+    assert recipes_of(enabled.catalog, entry.key)
+    Settings.limit = 9
+    assert _values(path, Settings()) == [9, 18, 27]
+    assert len(_entries(enabled)) == 2
+    assert Settings.limit == 9
+    assert Settings.__call__ is method
+    assert not read
+
+
+SCRIPT = """
+import polars as pl
+import nectar
+
+nectar.enable(overhead="unlimited")
+FACTOR = 1
+
+class Scale:
+    def times(self, x):
+        return x * FACTOR
+
+scaled = pl.col("i").map_elements(lambda x: Scale().times(x), return_dtype=pl.Int64)
+pl.scan_parquet("x.parquet").select(scaled).collect()
+assert nectar.session.current().settle(30)
+assert nectar.last_run().parts[0].keeping == "kept", nectar.last_run().details()
+FACTOR = 5
+print(Scale().times(7))
+"""
+
+
+def test_classes_of_a_script_stay_what_they_are(path, home):
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-"], input=SCRIPT, cwd=path.parent, capture_output=True, text=True,
+        env={**os.environ, "NECTAR_HOME": str(home)},
+    )  # fmt: skip
+    assert done.stdout == "35\n", done.stderr
 
 
 def test_large_functions_are_pickled_after_the_program_has_gone_on(path, enabled, monkeypatch):

@@ -50,6 +50,17 @@ def test_inputs_that_are_gone_or_changed_are_named(project):
     assert after.equals(before)
 
 
+def test_a_function_whose_pickle_is_not_what_it_is_cannot_be_rebuilt(project):
+    forgetful = (
+        "class Scorer:\n    def __init__(self):\n        self.weight = 2\n"
+        "    def __getstate__(self):\n        return {}\n"
+        "    def __setstate__(self, state):\n        self.weight = 1\n"
+        "    def __call__(self, x):\n        return x * self.weight\nchange = Scorer()\n"
+    )
+    _, key, _ = simple(project, function=forgetful)
+    assert reasons_of(project, key)
+
+
 def of_another_engine(recipe):
     return msgspec.structs.replace(
         recipe, environment=msgspec.structs.replace(recipe.environment, engine_version="2.0.99")

@@ -18,7 +18,6 @@ from msgspec.structs import replace
 from nectar.catalog.service import Catalog
 from nectar.datasets.access import catalog_knowing
 from nectar.dialects.polars.checksum import checksum_of
-from nectar.dialects.polars.content import content_of
 from nectar.dialects.polars.derived import reader_of
 from nectar.dialects.polars.keying import Keyed, key_over, keyed
 from nectar.dialects.polars.pickling import AT_ONCE, Pickles, functions_in, pickles_of, with_pickles
@@ -99,7 +98,7 @@ def recipe_of(inputs: Inputs, made: Made) -> Written:
     secret = {each: scan for each in below if (scan := _without_secrets(found.plan, each)) is not None}
     pickles = _pickles_now(made, below) if made.pickles is None else made.pickles
     data = with_pickles(found.plan, step, secret, pickles)
-    scans = _scans(found, _aligned_copy(found, step, data, pickles))
+    scans = _scans(found, _aligned(found.plan, step, Plan(found.plan.written(step), found.plan.functions)))
     functions = functions_of(found.plan, below)
     code = _code_of(functions, pickles) if functions else Code()
     if any(may_hold_secret(found.plan.steps[each]) for each in below):
@@ -203,22 +202,6 @@ def _aligned(plan: Plan, step: int, part: Plan) -> dict[int, int]:
                 found[mine] = theirs
                 pending.append(mine)
     return found
-
-
-def _aligned_copy(found: Keyed, step: int, data: bytes, pickles: Pickles) -> dict[int, int]:
-    """For each step of the plan of a recipe, which step of the plan it is.
-
-    Raises if a copy of its functions is not what its key says: a pickle need not be all that an object is.
-    """
-    if sum(map(len, pickles.values())) > AT_ONCE:  # reading them would take long; whoever runs it will compare them
-        return _aligned(found.plan, step, Plan(found.plan.written(step), found.plan.functions))
-    copy = Plan(data)
-    aligned = _aligned(found.plan, step, copy)
-    for mine, theirs in aligned.items():
-        content = found.contents[theirs]
-        if content is not None and content.live and content_of(copy.steps[mine]) != content:
-            raise UserError("a pickled copy of a function in it is not what the function is")
-    return aligned
 
 
 def _scans(found: Keyed, aligned: Mapping[int, int]) -> tuple[Scan, ...]:
