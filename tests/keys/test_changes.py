@@ -186,6 +186,24 @@ def test_what_is_changed_is_found_with_its_place(text, program):
 @pytest.mark.parametrize(
     "text",
     [
+        "import nt_units.defaults\nnt_units.defaults.NAMESPACE['a'] = 1",
+        "from nt_units.defaults import NAMESPACE\nNAMESPACE['a'] = 1",
+        "import nt_units.defaults as d\nd.NAMESPACE.update(a=1)",
+    ],
+)
+def test_tables_in_a_module_that_is_called_like_settings_are_none(text, program, monkeypatch):
+    """Keys hold the plain values of such a module, and what is called like settings in it."""
+    module = types.ModuleType("nt_units.defaults")
+    module.NAMESPACE = {}
+    monkeypatch.setitem(sys.modules, "nt_units.defaults", module)
+    monkeypatch.setattr(sys.modules["nt_units"], "defaults", module)
+    loaded = program(text)
+    assert change_of("nt_units") == f"{loaded.__name__}.py:2"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "import nt_units\nx = nt_units.parse('3 m')\nx[0] = 'km'\nx.append(3)",
         "import nt_units\nprint(nt_units.convert(3))\nnt_units.show(3)\nnt_units.save('a', 3)\nnt_units.write('a')",
         "from nt_units import Table\nrows = Table()\nrows['a'] = 1\nrows.append(3)",

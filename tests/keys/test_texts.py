@@ -1,13 +1,12 @@
 """What the program is made of, wherever it lies: what it does to libraries is found there."""
 
-import base64
-import hashlib
 import linecache
 import os
 import subprocess
 import sys
 
 import pytest
+from tests.recipes.projects import write_distribution
 
 from nectar.keys import texts
 from nectar.keys.changes import change_of
@@ -34,13 +33,9 @@ REFUSED = ["1 uncacheable", "2 uncacheable"]
 @pytest.fixture
 def folder(tmp_path):
     """A folder with an installed library, and a module of the program."""
-    installed = tmp_path / "site-packages"
-    information = installed / "nt_gauge-1.0.dist-info"
-    information.mkdir(parents=True)
-    (installed / "nt_gauge.py").write_text(LIBRARY)
-    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: nt-gauge\nVersion: 1.0\n")
-    digest = base64.urlsafe_b64encode(hashlib.sha256(LIBRARY.encode()).digest()).rstrip(b"=").decode()
-    (information / "RECORD").write_text(f"nt_gauge.py,sha256={digest},{len(LIBRARY)}\n")
+    site = tmp_path / "site-packages"
+    site.mkdir()
+    write_distribution(site, "nt_gauge", "1.0", {"nt_gauge.py": LIBRARY})
     (tmp_path / "nt_setup.py").write_text("x = 1\n")
     return tmp_path
 

@@ -352,7 +352,8 @@ class _Reader:
         """Whether an assignment puts something into a table of a library that is not one of settings."""
         if not isinstance(target, ast.Subscript) or not is_inside(target):
             return False
-        return not any(map(is_setting, self._path_of(names_in(target)).split(".")))
+        path = self._path_of(names_in(target)).split(".")
+        return not any(_is_looked_at(".".join(path[:at]), path[at:]) for at in range(len(path)))
 
     def _given_to_be_changed(self, call: ast.Call) -> list[ast.expr]:
         """Parts of libraries that are handed to a function of the application which changes its parameter."""
@@ -402,9 +403,7 @@ class _Reader:
         if self._is_made_anew(node):
             return
         package, *below = self._path_of(chain).split(".")
-        is_looked_at = (
-            bool(below) and is_setting(below[0]) and not any(isinstance(each, ast.Call) for each in ast.walk(node))
-        )
+        is_looked_at = _is_looked_at(package, below) and not any(isinstance(each, ast.Call) for each in ast.walk(node))
         if package and not self._is_told_by_a_getter(first, names) and not is_looked_at:
             yield package, at
 
@@ -425,6 +424,14 @@ class _Reader:
         if len(names) != 1 or not names[0].startswith("set") or not isinstance(module, types.ModuleType):
             return False
         return is_told_by_a_getter(module, names[0])
+
+
+def _is_looked_at(package: str, below: list[str]) -> bool:
+    """Whether keys hold what lies in a package, or a part of it, under these names, as one of its settings."""
+    if not below or not is_setting(below[0]):
+        return False
+    is_module = isinstance(resolved(f"{package}.{below[0]}", sys.modules)[0], types.ModuleType)
+    return not is_module or len(below) == 1 or is_setting(below[1])
 
 
 def _patched_by_name(call: ast.Call) -> str:

@@ -7,6 +7,7 @@ that are not loaded are not looked at.
 
 from __future__ import annotations
 
+import _locale  # noqa: F401 - what is there already can be compared
 import ctypes
 import gc
 import operator
@@ -27,13 +28,15 @@ State = list[tuple["Kept", object]]
 class Kept(NamedTuple):
     """Something that the process keeps. module: where, if that has to be loaded. told: what changing it means.
 
-    by_imports: modules change it as well while they are imported, which is no effect of the computation.
+    by_imports: modules change it as well while they are imported, which is no effect of the computation. is_fresh:
+    whether it is as its module leaves it when it is imported, for computations that import it; by default nobody knows.
     """
 
     module: str
     told: str
     now: Callable[[Any], object]
     by_imports: bool = False
+    is_fresh: Callable[[Any], bool] = lambda module: False
 
 
 def state_now() -> State:
@@ -51,12 +54,23 @@ def is_importing() -> bool:
 
 def differences(before: State, imported: bool) -> Iterator[str]:
     """What changed since, in words. imported: modules were imported meanwhile."""
-    for kept, value in before:
-        if imported and kept.by_imports:
-            continue
+    known = dict(before)
+    for kept in _KEPT:
         module = sys.modules.get(kept.module)
-        if module is not None and not _are_same(_taken(kept, module), value):
+        if module is None or (imported and kept.by_imports):
+            continue
+        if kept in known:
+            if not _are_same(_taken(kept, module), known[kept]):
+                yield kept.told
+        elif not _is_fresh(kept, module):
             yield kept.told
+
+
+def _is_fresh(kept: Kept, module: Any) -> bool:
+    try:
+        return kept.is_fresh(module)
+    except Exception:  # a library of another version: nobody knows
+        return False
 
 
 def _taken(kept: Kept, module: Any) -> object:
@@ -81,6 +95,12 @@ def _numpy_generator(mtrand: Any) -> object:
     if type(bits).__name__ != "MT19937" or not _lies_in_object(kind, _second_normal):
         return bits.state, shared.get_state(legacy=False)
     return ctypes.string_at(bits.ctypes.state_address, _WORDS * 4 + 4), _bytes_of(shared, kind)
+
+
+def _is_unused(mtrand: Any) -> bool:
+    """Whether nobody has drawn from numpy's global generator since it was made."""
+    _, words, position, has_kept, _ = mtrand._rand.get_state()
+    return int(words[0]) == _FIRST and position == _WORDS - 1 and not has_kept
 
 
 def _second_normal(kind: type[Any]) -> tuple[Any, Callable[[], object]]:
@@ -158,6 +178,7 @@ def is_being_imported(space: dict[str, Any]) -> bool:
 
 
 _WORDS: Final = 624  # of the Mersenne Twister
+_FIRST: Final = 1 << 31  # of them, until the first are used up
 
 
 def _loggers(logging: Any) -> object:
@@ -172,7 +193,11 @@ def _loggers(logging: Any) -> object:
 
 
 def _decimal(decimal: Any) -> object:
-    *numbers, _, traps = decimal.getcontext().__reduce__()[1]  # between them flags, which any computation sets
+    return _numbers_and_traps(decimal.getcontext())
+
+
+def _numbers_and_traps(context: Any) -> object:
+    *numbers, _, traps = context.__reduce__()[1]  # between them flags, which any computation sets
     return numbers, traps
 
 
@@ -223,12 +248,25 @@ def _handlers(signals: Any) -> object:
 _SIGNALS: Final = [int(getattr(signal, name)) for name in ("SIGINT", "SIGTERM", "SIGALRM") if hasattr(signal, name)]
 
 
+_ERRORS_OF_NUMPY: Final = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
+_PRINTED_BY_NUMPY: Final = {
+    "edgeitems": 3, "threshold": 1000, "floatmode": "maxprec", "precision": 8, "suppress": False, "linewidth": 75,
+    "nanstr": "nan", "infstr": "inf", "sign": "-", "formatter": None, "legacy": False, "override_repr": None,
+}  # fmt: skip
+
 _KEPT: Final[tuple[Kept, ...]] = (
-    Kept("random", "draws from, or seeds, a random generator of the process", _generators),
-    Kept("numpy.random.mtrand", "draws from, or seeds, numpy's random generator of the process", _numpy_generator),
+    Kept(
+        "random", "draws from, or seeds, a random generator of the process", _generators,
+        is_fresh=lambda random: random._inst.getstate()[1][:: _WORDS] == (_FIRST, _WORDS),
+    ),
+    Kept(
+        "numpy.random.mtrand", "draws from, or seeds, numpy's random generator of the process", _numpy_generator,
+        is_fresh=_is_unused,
+    ),
     Kept(
         "torch", "draws from, or seeds, torch's random generator of the process",
         lambda torch: torch.random.get_rng_state().numpy().tobytes(),
+        is_fresh=lambda torch: bool((torch.random.get_rng_state() == torch.Generator().get_state()).all()),
     ),
     Kept("os", "changes variables of the environment", lambda os: dict(os.environ._data), by_imports=True),
     Kept("sys", "changes settings of the interpreter (sys)", _interpreter),
@@ -237,17 +275,43 @@ _KEPT: Final[tuple[Kept, ...]] = (
     Kept("_locale", "changes the locale", lambda locale: locale.setlocale(locale.LC_ALL)),
     Kept("warnings", "changes the filters of warnings", lambda warnings: list(warnings.filters), by_imports=True),
     Kept("logging", "changes loggers or their handlers", _loggers, by_imports=True),
-    Kept("decimal", "changes the context of decimals", _decimal),
-    Kept("csv", "registers dialects of CSV", lambda csv: (csv.list_dialects(), csv.field_size_limit())),
+    Kept(
+        "decimal", "changes the context of decimals", _decimal,
+        is_fresh=lambda decimal: _decimal(decimal) == _numbers_and_traps(decimal.DefaultContext),
+    ),
+    Kept(
+        "csv", "registers dialects of CSV", lambda csv: (csv.list_dialects(), csv.field_size_limit()),
+        is_fresh=lambda csv: len(csv.list_dialects()) == 3 and csv.field_size_limit() == 128 << 10,
+    ),
     Kept("copyreg", "registers how objects are pickled", lambda copyreg: dict(copyreg.dispatch_table), by_imports=True),
-    Kept("socket", "changes the default timeout of sockets", lambda socket: socket.getdefaulttimeout()),
+    Kept(
+        "socket", "changes the default timeout of sockets", lambda socket: socket.getdefaulttimeout(),
+        is_fresh=lambda socket: socket.getdefaulttimeout() is None,
+    ),
     Kept("atexit", "registers what is done at the end of the process (atexit)", _at_exit, by_imports=True),
     Kept("builtins", "changes builtins", lambda builtins: len(vars(builtins)), by_imports=True),
-    Kept("numpy", "changes how numpy treats errors or prints", lambda np: (np.geterr(), np.get_printoptions())),
-    Kept("pandas._config.config", "changes options of pandas", _pandas_options),
-    Kept("matplotlib", "changes settings of matplotlib (rcParams)", lambda m: dict.copy(m.rcParams)),
-    Kept("matplotlib._pylab_helpers", "draws in figures of pyplot, which stay open", _figures),
-    Kept("sklearn._config", "changes settings of scikit-learn", lambda config: config.get_config()),
+    Kept(
+        "numpy", "changes how numpy treats errors or prints", lambda np: (np.geterr(), np.get_printoptions()),
+        is_fresh=lambda np: (np.geterr(), np.get_printoptions()) == (_ERRORS_OF_NUMPY, _PRINTED_BY_NUMPY),
+    ),
+    Kept(
+        "pandas._config.config", "changes options of pandas", _pandas_options,
+        is_fresh=lambda config: all(
+            config.get_option(name) == option.defval for name, option in config._registered_options.items()
+        ),
+    ),
+    Kept(
+        "matplotlib", "changes settings of matplotlib (rcParams)", lambda m: dict.copy(m.rcParams),
+        is_fresh=lambda m: all(dict.get(m.rcParams, name) == value for name, value in dict.items(m.rcParamsOrig)),
+    ),
+    Kept(
+        "matplotlib._pylab_helpers", "draws in figures of pyplot, which stay open", _figures,
+        is_fresh=lambda helpers: not helpers.Gcf.figs,
+    ),
+    Kept(
+        "sklearn._config", "changes settings of scikit-learn", lambda config: config.get_config(),
+        is_fresh=lambda config: config.get_config() == config._global_config,
+    ),
     Kept("xarray.core.options", "changes options of xarray", lambda options: dict(options.OPTIONS)),
     Kept("dask.config", "changes settings of dask", lambda config: _nested(config.config), by_imports=True),
 )  # fmt: skip
