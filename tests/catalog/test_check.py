@@ -1,5 +1,6 @@
 """Check: every kind of disagreement is found, and mended by repair."""
 
+import errno
 import os
 import shutil
 
@@ -47,6 +48,24 @@ def part(catalog, number):
 def test_a_sound_store_has_no_findings(catalog):
     assert check(catalog, thorough=True, grace=0.0) == check(catalog, repair=True) == []
     assert read(catalog, 0) == value(0)
+
+
+def test_what_cannot_be_read_now_is_told_of_and_not_mended(tmp_path):
+    failing = []
+
+    def reach(step):
+        if failing and step == "read part":
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
+
+    catalog = opened(tmp_path / "home", manual_clock(), reach)
+    catalog.keep(key(0), key(0), value(0))
+    failing.append(True)
+    [finding] = check(catalog, repair=True, thorough=True, grace=0.0)
+    assert (finding.what, finding.subject, finding.mended) == ("unreadable result", key(0).hex(), False)
+    failing.clear()
+    assert check(catalog, thorough=True, grace=0.0) == []
+    assert read(catalog, 0) == value(0)
+    catalog.close()
 
 
 def test_a_flipped_bit_is_found_by_a_thorough_check(catalog):

@@ -1,5 +1,6 @@
 """What is forgotten is gone for good: no byte of it is left in any file of the home; the rest is whole."""
 
+import errno
 import json
 import os
 import sqlite3
@@ -274,3 +275,22 @@ def test_all_that_programs_leave_behind(tmp_path):
     assert holding(home, TEXT, "ada-lovelace.parquet") == []
     assert run(home, "--text", str(tmp_path), "--apply").exit_code == 0
     assert holding(home, str(tmp_path)) == []
+
+
+def test_a_result_that_cannot_be_opened_now_is_told_of_and_the_rest_goes(home):
+    failing = []
+
+    def reach(step):
+        if failing and step == "open part":
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    catalog = opened(home, reach=reach)
+    catalog.keep(key(30), key(1), b"4" * 3000)
+    catalog.log(Job(0.0, key(1), key(1), 0.0, (JobPart(key(1), key(1), "hit", 0.0, 0, {"x": TEXT}),)))
+    failing.append(True)
+    done = forget(catalog, home, Asked(texts=(TEXT,)), apply=True)
+    assert done.rows["jobs"]
+    assert any(key(30).hex()[:12] in each and os.strerror(errno.EMFILE) in each for each in done.left)
+    failing.clear()
+    assert read(catalog, 30) == b"4" * 3000
+    catalog.close()

@@ -1,5 +1,7 @@
 """What was made from a damaged result goes with it, whatever protects it; what was not stays."""
 
+import errno
+import os
 import sqlite3
 
 import pytest
@@ -7,6 +9,7 @@ from tests.catalog.making import folder_of, key, manual_clock, opened, read, val
 
 from nectar.catalog.check import check
 from nectar.catalog.service import Kept, NotKept
+from nectar.errors import StoreFailure
 from nectar.model.lineage import Sources
 from nectar.store.problem import Damaged
 from nectar.store.read import Result
@@ -94,6 +97,36 @@ def test_nothing_is_kept_that_was_made_from_what_was_damaged_meanwhile(tmp_path,
     assert left(catalog) == []
     done = catalog.keep(key(2), key(0), value(2), made_from=[first])
     assert isinstance(done, NotKept), "nor later, though it is gone by now"
+    catalog.close()
+
+
+@pytest.mark.parametrize("code", [errno.ENOMEM, errno.EMFILE, errno.ESTALE, errno.ETIMEDOUT])
+@pytest.mark.parametrize("step", ["open part", "read part", "map part"])
+def test_what_cannot_be_read_for_the_moment_stays_and_all_that_was_made_from_it(tmp_path, caplog, code, step):
+    failing = []
+
+    def reach(name):
+        if failing and name == step:
+            raise OSError(code, os.strerror(code))
+
+    catalog = opened(tmp_path / "home", manual_clock(), reach)
+    first = keep(catalog, 1)
+    second = keep(catalog, 2, first)
+    catalog.pin(key(1))
+    catalog.store.verified.forget()
+    failing.append(True)
+    with pytest.raises(StoreFailure) as caught, catalog.open(first) as result:
+        result.to_object()
+    assert caught.value.errno == code
+    if step != "map part":
+        assert isinstance(catalog.keep(key(3), key(0), value(3), made_from=[first]), NotKept), "nobody knows"
+    failing.clear()
+    assert left(catalog) == [1, 2]
+    assert catalog.index.lookup([key(1)])[key(1)].pinned
+    assert [read(catalog, number) for number in (1, 2)] == [value(1), value(2)]
+    assert folder_of(catalog, second).exists()
+    assert "lost" not in caplog.text
+    assert check(catalog, thorough=True, grace=0.0) == []
     catalog.close()
 
 

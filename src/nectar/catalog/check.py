@@ -12,12 +12,13 @@ from typing import Literal
 
 from nectar.catalog.collect import GRACE
 from nectar.catalog.service import Catalog
+from nectar.errors import StoreFailure
 from nectar.model.entry import RECIPE_LABEL, Entry
 
 What = Literal[
     "damaged result", "missing result", "orphaned files", "unfinished deletion", "wrong count", "damaged index",
     "foreign file", "lapsed lease", "damaged recipe", "damaged name",
-    "damaged row",
+    "damaged row", "unreadable result",
 ]  # fmt: skip
 
 
@@ -54,7 +55,11 @@ def _index(catalog: Catalog) -> Iterator[Finding]:
 def _results(catalog: Catalog, repair: bool, thorough: bool) -> Iterator[Finding]:
     now = catalog.clock.now()
     for entry in catalog.index.entries():
-        problems = catalog.store.examine(entry, thorough=thorough)
+        try:
+            problems = catalog.store.examine(entry, thorough=thorough)
+        except StoreFailure as failure:  # it may be right: nobody can look at it now
+            yield Finding("unreadable result", entry.key.hex(), str(failure), False)
+            continue
         if not problems or not _still_there(catalog, entry):
             continue
         mended = repair and catalog.index.lose(entry, now)

@@ -54,10 +54,10 @@ def _results_holding(catalog: Catalog, asked: Asked) -> tuple[list[Entry], list[
 
     found, unread = [], []
     for entry in list(catalog.index.entries()):
-        opened = catalog.store.open(entry, verify="length")
-        if isinstance(opened, Gone | Damaged):
-            continue  # it goes as all do that are damaged
         try:
+            opened = catalog.store.open(entry, verify="length")
+            if isinstance(opened, Gone | Damaged):
+                continue  # it goes as all do that are damaged
             with opened:
                 if holds(opened, asked.forms):
                     found.append(entry)

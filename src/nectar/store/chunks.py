@@ -13,7 +13,7 @@ from typing import IO, Any, Final
 
 from blake3 import blake3
 
-from nectar.errors import StoreFailure
+from nectar.store.loss import DamagedError, is_loss
 from nectar.store.manifest import CHUNK, DIGEST, Part
 from nectar.store.sources import Source
 
@@ -21,8 +21,8 @@ Range = tuple[int, int]  # of bytes: from the first up to, and without, the last
 _STEP: Final = 1 << 20  # bytes read at once of a part that has no chunks
 
 
-class DamagedPartError(StoreFailure):
-    """Bytes of a part are not those that were written, or cannot be read."""
+class DamagedPartError(DamagedError):
+    """Bytes of a part are not those that were written, or the device has lost them."""
 
     def __init__(self, part: str, reason: str) -> None:
         super().__init__(f"the part {part} is damaged: {reason}; compute the result again")
@@ -81,7 +81,10 @@ class Checked:
         return all(self.sound)
 
     def check(self, ranges: Iterable[Range] | None = None, halted: Callable[[], bool] = bool) -> None:
-        """These bytes are right, or all of them; unless it was halted. Raises DamagedPartError if they are not."""
+        """These bytes are right, or all of them; unless it was halted. Raises DamagedPartError if they are not.
+
+        Raises StoreFailure if they cannot be read now, which says nothing about them.
+        """
         with self._lock:
             for number in self._asked(ranges):
                 if halted():
@@ -137,7 +140,9 @@ class Checked:
             while start < stop and (piece := self._source.read(start, min(_STEP, stop - start))):
                 hashed.update(piece)
                 start += len(piece)
-        except (OSError, ValueError) as error:  # of systems behind fsspec, too
+        except OSError as error:
+            if not is_loss(error):
+                raise
             raise DamagedPartError(self._part.name, f"it cannot be read: {error}") from error
         if start != stop or hashed.digest() != self._expected(number):
             raise DamagedPartError(self._part.name, "its bytes are not those that were written")

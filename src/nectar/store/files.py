@@ -27,8 +27,10 @@ _ADVICE: Final = {
     errno.EPERM: "give yourself the rights to this folder, or use another store",
     errno.EROFS: "results can be read from here but not kept: mount it writable, or use another store",
     errno.EIO: "the device failed: look into the system's log, then run `nectar check --repair`",
-    errno.ESTALE: "the network file system lost the file: mount it again, then run `nectar check --repair`",
+    errno.ESTALE: "the network file system has mislaid the file: try again, or mount it again",
     errno.EMFILE: "too many files are open: close results that are no longer used, or raise the limit (ulimit -n)",
+    errno.ENFILE: "too many files are open on this machine: end what holds them, or raise the limit (fs.file-max)",
+    errno.ENOMEM: "there is no room for it in memory: free some, or raise the limit (ulimit -v, vm.max_map_count)",
     errno.ENAMETOOLONG: "move the store to a folder with a shorter path",
 }  # fmt: skip
 

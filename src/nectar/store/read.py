@@ -1,13 +1,13 @@
 """Reading: an entry opens to its whole result, or to the reason why not.
 
 Law: when `open_parts` returns parts, all of them were there with the right length, and they stay readable whatever is
-deleted afterwards. What is not there is Gone; what is there and wrong is a Problem. No byte of a part reaches a library
-before it was verified.
+deleted afterwards. What is not there is Gone; what is there and wrong, or lost by its device, is a Problem. What cannot
+be read now (no memory, no rights, no answer) raises StoreFailure and is neither: nothing is deleted because of it. No
+byte of a part reaches a library before it was verified.
 """
 
 from __future__ import annotations
 
-import errno
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -21,9 +21,11 @@ from nectar.store.files import Files
 from nectar.store.formats import objects
 from nectar.store.inline import LISTS, unpacked
 from nectar.store.layout import COLUMNS, MANIFEST, data_folder, is_location, key_of
+from nectar.store.loss import is_loss
 from nectar.store.manifest import Column, Manifest, Part, decode, digest, subject_of
 from nectar.store.problem import Gone, Problem
 from nectar.store.sources import MemorySource, Source
+from nectar.trust.secrets import logger
 
 if TYPE_CHECKING:
     import polars as pl
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
 _Table = TypeVar("_Table")
 _LISTS: Final = bytes((LISTS,))
+_log: Final = logger("nectar.store")
 _lists: Final = msgspec.msgpack.Decoder(tuple[bytes, dict[str, bytes]]).decode
 
 
@@ -86,7 +89,10 @@ def open_parts(files: Files, entry: Entry, *, copied: bool = False) -> Parts | G
 
 
 def wrong_digests(parts: Parts, halted: Callable[[], bool] = bool) -> list[Problem]:
-    """Parts with bytes that are not those that were written; reads all that was not verified, unless it is halted."""
+    """Parts with bytes that are not those that were written; reads all that was not verified, unless it is halted.
+
+    Raises StoreFailure if there is no telling now.
+    """
     problems = []
     for source in parts.sources:
         try:
@@ -147,8 +153,7 @@ def _open_part(files: Files, folder: str, part: Part, chunk: int, copied: bool) 
 
 
 def _unreadable(part: str, error: StoreFailure) -> Problem:
-    # A device that cannot read a file has lost it. Missing rights or too many open files say nothing about the result.
-    if error.errno != errno.EIO:
+    if not is_loss(error):
         raise error
     return Problem("unreadable", part, str(error))
 
@@ -162,8 +167,8 @@ def _misfit(source: Source, part: Part) -> Problem | None:
         check = parquet.broken_ends if part.name.endswith(".parquet") else arrow.broken_ends
         try:
             broken = check(*source.ends(arrow.ENDS), source.size)
-        except OSError as error:
-            return Problem("unreadable", part.name, f"it cannot be read: {error}")
+        except StoreFailure as error:
+            return _unreadable(part.name, error)
         return None if broken is None else Problem("ends", part.name, broken)
     return None
 
@@ -204,7 +209,8 @@ def _parts_of_lists(entry: Entry, inline: bytes) -> Parts | list[Problem]:
 class Result:
     """A result, whole, that stays readable until it is closed, whatever is deleted meanwhile.
 
-    What was not verified when it was opened is verified when it is read, and raises StoreFailure if it is damaged.
+    What was not verified when it was opened is verified when it is read. Whatever cannot be read raises StoreFailure;
+    what is lost is reported besides.
     """
 
     def __init__(self, parts: Parts, paths: tuple[str, ...], where: str, report: Callable[[Problem], None]) -> None:
@@ -323,5 +329,8 @@ class Result:
         try:
             return read()
         except StoreFailure as error:
-            self._report(problem_of(error))
+            if is_loss(error):
+                self._report(problem_of(error))
+            else:
+                _log.warning("a result is not used this time, and is kept: %s", error)
             raise

@@ -81,7 +81,7 @@ class Store:
 
         Presence, lengths and ends of all parts are always verified. With "before" so is every byte before it is used,
         unless that was done on this machine before; in_part: when it is read, and only what is read. Raises
-        StoreFailure if the store itself cannot be read.
+        StoreFailure if the store, or a part, cannot be read now.
         """
         parts = self._parts(entry)
         if isinstance(parts, Gone):
@@ -109,7 +109,8 @@ class Store:
     def is_sound(self, entry: Entry) -> bool:
         """Whether what was read of an entry was right: damage is reported, and all of it read if it was not verified.
 
-        One that was deleted meanwhile was right if it was not found to be damaged before.
+        One that was deleted meanwhile was right if it was not found to be damaged before. Raises StoreFailure if there
+        is no telling now.
         """
         if entry.location in self._damaged_ones:
             return False
@@ -198,7 +199,11 @@ class Store:
     def _hash(self, entry: Entry, parts: Parts, halted: Callable[[], bool] = bool) -> list[Problem]:
         from nectar.store.read import wrong_digests
 
-        problems = wrong_digests(parts, halted)
+        try:
+            problems = wrong_digests(parts, halted)
+        except BaseException:
+            parts.close()
+            raise
         if all(source.is_sound for source in parts.sources):
             self.verified.add(entry, parts.sources, self.clock.now())
         return problems

@@ -17,6 +17,8 @@ import nectar
 from nectar import session
 from nectar.catalog import embedded
 from nectar.catalog.embedded import INDEX
+from nectar.errors import StoreFailure
+from nectar.store.sources import LocalSource
 
 SCRIPT = f"""
 import json, logging, sys
@@ -69,6 +71,28 @@ def test_a_home_without_rights(tmp_path, caplog):
     with nectar.reuse(home=home, reserve=0):
         right()
     assert len(lines(caplog)) == 1
+
+
+def test_a_result_that_cannot_be_mapped_is_computed_again_and_stays(home, caplog, monkeypatch):
+    with nectar.reuse(home=home, reserve=0, inline=0):
+        assert numbers(3000) == list(range(3000))
+    entry = embedded.open_catalog(nectar.settings.load_settings({"home": home})).index.entries()
+    before = [(each.key, each.location) for each in entry]
+
+    def refuse(*_, **__):
+        raise StoreFailure(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+    with monkeypatch.context() as patch, nectar.reuse(home=home, reserve=0, inline=0) as report:
+        patch.setattr(LocalSource, "_map", refuse)
+        assert numbers(3000) == list(range(3000))
+    assert [part.outcome for part in report.parts] == ["computed"]
+    assert "lost" not in caplog.text
+    assert all("is kept" in line for line in lines(caplog))
+    after = embedded.open_catalog(nectar.settings.load_settings({"home": home})).index.entries()
+    assert [(each.key, each.location) for each in after] == before
+    with nectar.reuse(home=home, reserve=0, inline=0) as report:
+        assert numbers(3000) == list(range(3000))
+    assert [part.outcome for part in report.parts] == ["reused"]
 
 
 @pytest.mark.parametrize("damage", [b"this is no database", b"", b"SQLite format 3\0" + bytes(2000)])

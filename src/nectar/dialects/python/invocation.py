@@ -115,7 +115,8 @@ class Invocation:
             self.value = values.restored(opened, self.call.walk)
         except StoreFailure as failure:
             _log.info("%s is computed again: %s", entry.about, failure)
-            self.refreshing = True
+            # What cannot be made again here makes room for what is computed now; what cannot be read now stays.
+            self.refreshing = failure.errno is None
             return False
         self._reused(entry.seconds, entry.size)
         return True

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from nectar.errors import MissingExtraError, StoreFailure, UserError
 from nectar.store.chunks import Checked, Range
 from nectar.store.formats.arrow_places import Places, places_of
+from nectar.store.loss import DamagedError, unparsed
 from nectar.store.manifest import Column, Writer
 from nectar.store.sinks import HashingSink
 from nectar.threads import loading
@@ -94,7 +95,7 @@ def read_arrow(views: list[Any], writer: Writer, rows: int, only: Sequence[str] 
             raise UserError(f"Arrow has no such type ({error}): read this result with to_polars()") from error
         raise
     except (arrow.ArrowException, OSError, ValueError) as error:
-        raise StoreFailure(f"the parts are no Arrow files: {error}; compute the result again") from error
+        raise unparsed(error, "Arrow") from error
     _expect(table.num_rows, rows)
     return table
 
@@ -124,7 +125,7 @@ def read_polars(
     except StoreFailure:
         raise
     except (polars.exceptions.PolarsError, OSError) as error:
-        raise StoreFailure(f"the parts are no Arrow files: {error}; compute the result again") from error
+        raise unparsed(error, "Arrow") from error
     _expect(frame.height, rows)
     return frame
 
@@ -158,7 +159,7 @@ def schema_ahead(parts: Sequence[Checked], writer: Writer, columns: Sequence[Col
     except StoreFailure:
         raise
     except (polars.exceptions.PolarsError, OSError, *_errors_of(arrow)) as error:
-        raise StoreFailure(f"the parts are no Arrow files: {error}; compute the result again") from error
+        raise unparsed(error, "Arrow") from error
 
 
 def _errors_of(arrow: Any) -> tuple[type[Exception], ...]:
@@ -221,7 +222,7 @@ def _bytes_of(size: int, rows: int, columns: Sequence[Column], only: Sequence[st
 
 def _expect(found: int, rows: int) -> None:
     if found != rows:
-        raise StoreFailure(f"the parts have {found} rows and not {rows} as they should: compute the result again")
+        raise DamagedError(f"the parts have {found} rows and not {rows} as they should: compute the result again")
 
 
 def _library(name: str) -> Any:

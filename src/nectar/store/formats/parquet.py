@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from nectar.errors import MissingExtraError, StoreFailure
+from nectar.store.loss import DamagedError, unparsed
 from nectar.store.manifest import Column
 
 if TYPE_CHECKING:
@@ -49,9 +50,9 @@ def read_arrow(views: Sequence[Any], rows: int) -> pa.Table:
     try:
         table: pa.Table = arrow.concat_tables([parquet.read_table(arrow.py_buffer(view)) for view in views])
     except (arrow.ArrowException, OSError, ValueError) as error:
-        raise StoreFailure(f"the parts are no Parquet files: {error}; compute the result again") from error
+        raise unparsed(error, "Parquet") from error
     if table.num_rows != rows:
-        raise StoreFailure(f"the parts have {table.num_rows:,} rows and not {rows:,}; compute the result again")
+        raise DamagedError(f"the parts have {table.num_rows:,} rows and not {rows:,}; compute the result again")
     return table
 
 
