@@ -172,6 +172,24 @@ def test_nobody_waits_for_a_process_that_is_no_more(catalog, tmp_path):
     other.close()
 
 
+def test_reservations_are_renewed_whatever_goes_wrong_with_one(catalog, monkeypatch):
+    ours, renewed, seen = Reservations(catalog), [], threading.Event()
+    monkeypatch.setattr("nectar.catalog.flights._RENEW", 0.001)
+
+    def prolong(reservation, seconds):
+        renewed.append(reservation)
+        if len(renewed) > 4:
+            seen.set()
+        raise SystemExit
+
+    monkeypatch.setattr(catalog, "prolong", prolong)
+    taken = [ours.take_or_wait(key(number)) for number in (1, 2)]
+    assert seen.wait(LIMIT)
+    ours.close()
+    ours._thread.join(LIMIT)
+    assert {each.key for each in renewed} == {each.key for each in taken}
+
+
 def elsewhere(catalog, tmp_path, number=999999):
     """The same catalog as a process of another machine sees it."""
     other = opened(tmp_path / "home", catalog.clock)

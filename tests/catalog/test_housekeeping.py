@@ -44,6 +44,24 @@ def test_those_who_only_read_look_after_the_budget(tmp_path):
     reader.close()
 
 
+def test_a_pass_that_fails_in_whatever_way_is_told_of_and_the_next_one_comes(tmp_path, monkeypatch, caplog):
+    clock = ManualClock()
+    catalog = catalog_at(tmp_path, clock)
+    keeper = Housekeeper(catalog.collector, clock)
+
+    def fail():
+        raise SystemExit("no pass")
+
+    monkeypatch.setattr(catalog.collector, "enforce", fail)
+    for _ in range(2):
+        assert keeper.poke()
+        keeper._thread.join(30)
+        clock.move(EVERY)
+    assert caplog.text.count("no pass") == 2
+    keeper.close()
+    catalog.close()
+
+
 def test_passes_are_not_more_frequent_than_they_should_be(tmp_path):
     clock = ManualClock()
     catalog = catalog_at(tmp_path, clock)

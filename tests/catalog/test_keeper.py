@@ -125,6 +125,80 @@ def test_work_that_fails_stops_nothing(caplog):
     assert keeper._held == 0
 
 
+class Panic(BaseException):
+    """As libraries written in Rust raise it: no Exception."""
+
+
+@pytest.mark.parametrize("raised", [Panic, KeyboardInterrupt, SystemExit, GeneratorExit])
+@pytest.mark.parametrize("health", [None, "healthy"])
+def test_whatever_work_raises_others_are_done_and_who_waits_goes_on(caplog, raised, health):
+    keeper, done, over = Keeper(pause=0.0, health=health and sick_one()), [], []
+
+    def bad():
+        raise raised
+
+    keeper.submit(bad, 5, lambda: over.append(1))
+    keeper.submit(lambda: done.append(threading.current_thread().name), 5, bad)
+    keeper.submit(lambda: done.append(2), 5)
+    waiting = threading.Thread(target=keeper.drain, daemon=True)
+    waiting.start()
+    waiting.join(LIMIT)
+    assert not waiting.is_alive()
+    assert keeper.wait(LIMIT)
+    assert done == ["nectar-keeper", 2]
+    assert over == [1]
+    assert keeper._held == 0
+    assert len(caplog.records) == 2, "of work, and of who was to hear that it was over"
+    assert keeper.close(LIMIT)
+
+
+@pytest.mark.parametrize("raised", [KeyboardInterrupt, SystemExit])
+def test_work_that_is_interrupted_is_done_once_more(raised):
+    keeper, attempts = Keeper(pause=0.0), []
+
+    def interrupted():
+        attempts.append(1)
+        if len(attempts) == 1:
+            raise raised
+
+    keeper.submit(interrupted)
+    assert keeper.wait(LIMIT)
+    assert len(attempts) == 2
+
+
+def test_nobody_waits_for_ever_if_the_thread_fails_beside_the_work(monkeypatch):
+    keeper, done = Keeper(pause=0.0), []
+    monkeypatch.setattr(keeper._ledger, "spend", lambda *_: [][0])
+    for number in range(3):
+        keeper.submit(lambda number=number: done.append(number))
+    assert keeper.wait(LIMIT)
+    assert done == [0, 1, 2]
+
+
+@pytest.mark.parametrize("raised", [KeyboardInterrupt, SystemExit])
+def test_an_interrupt_of_the_program_is_the_programs(raised):
+    keeper, over = Keeper(), []
+    assert keeper.close(0)
+
+    def interrupted():
+        raise raised
+
+    with pytest.raises(raised):  # no other thread does it any more
+        keeper.submit(interrupted, 0, lambda: over.append(1))
+    assert over == [1]
+
+
+def test_bringing_work_raises_nothing_though_nobody_can_be_told_that_it_was_dropped():
+    keeper = Keeper(most_bytes=100, pause=0.0, health=sick_one())
+    keeper.submit(Failing(), 90)
+    keeper.wait()
+
+    def over():
+        raise CatalogUnavailableError("it is locked")
+
+    keeper.submit(Failing(), 90, over)
+
+
 def test_the_end_waits_but_not_for_ever(gate, caplog):
     keeper, done = Keeper(), []
     keeper.submit(lambda: gate.wait(LIMIT))

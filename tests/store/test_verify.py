@@ -225,6 +225,21 @@ def test_queue_is_bounded_and_takes_each_once(local):
     assert not verifier.submit(entries[0])
 
 
+def test_nothing_that_is_raised_keeps_others_from_being_verified(local):
+    entries, done = [put_table(local, TABLE) for _ in range(3)], []
+
+    def examine(entry):
+        done.append(entry)
+        raise SystemExit
+
+    verifier = Verifier(examine)
+    for entry in entries:
+        assert verifier.submit(entry)
+    assert verifier.drain(60)
+    assert done == entries
+    verifier.close()
+
+
 def test_who_closes_waits_for_one_chunk_at_most(tmp_path):
     begun, gate = threading.Event(), threading.Event()
 

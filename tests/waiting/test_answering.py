@@ -55,6 +55,21 @@ def test_a_late_answer_is_heard_of(gate):
     assert found == [("late", None)]
 
 
+def test_whoever_hears_of_a_late_answer_may_raise_anything(gate, monkeypatch):
+    monkeypatch.setattr(answering, "_idle", [])
+
+    def heard(*_):
+        raise SystemExit
+
+    with pytest.raises(UnansweredError):
+        ask(lambda: gate.wait() and threading.get_ident(), 0.01, heard)
+    gate.set()
+    begun = time.monotonic()
+    while not answering._idle and time.monotonic() < begun + LONG:
+        time.sleep(0.001)
+    assert answering._idle, "its thread answers others"
+
+
 def test_work_that_goes_on_step_by_step_is_waited_for():
     def steps():
         for _ in range(20):

@@ -18,11 +18,13 @@ from nectar.catalog.state import Granted, Present
 from nectar.errors import CatalogFailure
 from nectar.model.entry import Entry, Reservation
 from nectar.threads import started
+from nectar.trust.secrets import logger
 from nectar.waiting.breaker import TIMES
 
 if TYPE_CHECKING:  # loaded with the first flight
     from concurrent.futures import Future
 
+_log: Final = logger("nectar.catalog")
 HOLD: Final = 30.0  # seconds a reservation lasts unless it is renewed
 _RENEW: Final = 10.0
 _LOOK_AT_LEADER: Final = 0.1  # seconds between looks at the thread that leads a flight
@@ -257,3 +259,5 @@ class Reservations:
                     self._catalog.prolong(reservation, HOLD)
                 except CatalogFailure:  # others may then compute it as well: a cost, and no more
                     continue
+                except BaseException:  # without this thread nothing would be renewed any more
+                    _log.exception("a reservation could not be renewed")

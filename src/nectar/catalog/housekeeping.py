@@ -48,7 +48,7 @@ class Housekeeper:
         try:
             with unhurried():
                 self._pass()
-        except Exception as error:  # nobody waits for it: the next pass may do better
+        except BaseException as error:  # nobody waits for it: the next pass may do better
             _log.log(
                 logging.INFO if is_passing(error) else logging.WARNING, "housekeeping did not finish: %s", error
             )  # fmt: skip

@@ -5,7 +5,8 @@ passed: whoever brings one is about to hand a result to the program, and Python 
 memory is bounded: beyond that, whoever brings more does its work first. The end of the process waits, but not for ever.
 
 While the catalog cannot be used (waiting/health.py), what could not be written waits to be tried again, after pauses
-that grow; what is too much for the memory meanwhile is dropped. Law: the program waits for none of that.
+that grow; what is too much for the memory meanwhile is dropped. Law: the program waits for none of that, and nothing
+that work raises, be it a panic of a library or an interrupt, keeps other work from being done.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ _log: Final = logger("nectar.catalog")
 MOST_BYTES: Final = 96 << 20  # of results that wait to be written
 PAUSE: Final = 0.02  # seconds that the program has for itself after it brought something
 _SLOW: Final = 20e6  # bytes a second, written by a disk that is well
+_INTERRUPTS: Final = (KeyboardInterrupt, SystemExit)
 
 
 def nothing() -> None:
@@ -87,7 +89,7 @@ class Keeper:
             sick = self._health is not None and not self._health.is_well
             self._dropped += sick
         if sick:
-            over()
+            _call(over)
             return
         self._do_first(piece)  # whoever brought it accounts for the time
 
@@ -198,12 +200,25 @@ class Keeper:
 
     def _run(self) -> None:
         with unhurried(self._steps):
-            while (piece := self._next()) is not None:
-                begun = thread_time()  # and not the time on the clock: the program has the machine
-                failure = _done(piece)
-                self._ledger.spend("in the background", thread_time() - begun)
-                self._done_with(piece, failure)
-                del piece  # it may hold a large result
+            while True:
+                try:
+                    piece = self._next()
+                    if piece is None:
+                        return
+                    self._do(piece)
+                except BaseException:  # a thread that ends here would leave everybody waiting who waits
+                    _log.exception("what keeps results goes on after a failure")
+                piece = None  # it may hold a large result
+
+    def _do(self, piece: _Piece) -> None:
+        begun = thread_time()  # and not the time on the clock: the program has the machine
+        failure = None
+        try:
+            failure = _done(piece)
+            self._ledger.spend("in the background", thread_time() - begun)
+            self._tell_health(failure)
+        finally:
+            self._done_with(piece, failure)
 
     def _next(self) -> _Piece | None:
         """The next piece, once it is due; None if none will come."""
@@ -227,11 +242,13 @@ class Keeper:
         pressed = self._hurried or self._closed or self._held > self._most // 4
         return 0.0 if pressed else self._waiting[0].due - now
 
-    def _done_with(self, piece: _Piece, failure: BaseException | None) -> None:
+    def _tell_health(self, failure: BaseException | None) -> None:
         if failure is not None and self._health is not None:
             self._health.failed(self._health.writing, failure)
         elif self._health is not None:
             self._health.succeeded(self._health.writing)
+
+    def _done_with(self, piece: _Piece, failure: BaseException | None) -> None:
         with self._changed:
             self._busy = None
             again = failure is not None and not self._closed
@@ -251,21 +268,32 @@ class Keeper:
 
 def _finish(piece: _Piece) -> None:
     """The piece is done, or will not be."""
-    failure = _done(piece)
-    if failure is not None:
-        _log.info("a result could not be kept: %s", failure)
-    _call(piece.over)
+    try:
+        failure = _done(piece)
+        if failure is not None:
+            _log.info("a result could not be kept: %s", failure)
+    finally:
+        _call(piece.over)
 
 
-def _done(piece: _Piece) -> BaseException | None:
-    """What went wrong, if trying again may help."""
+def _done(piece: _Piece, again: bool = True) -> BaseException | None:
+    """What went wrong, if trying again may help. again: work that was interrupted is done once more."""
     try:
         piece.work()
-    except Exception as error:  # a result that is not kept is computed again; the program goes on
+    except BaseException as error:  # a result that is not kept is computed again; the program goes on
         if is_passing(error):
             return error
+        if _is_of_the_program(error):
+            raise
+        if again and isinstance(error, _INTERRUPTS):  # which was meant for the thread, and not for the work
+            return _done(piece, again=False)
         _log.exception("a result could not be kept")
     return None
+
+
+def _is_of_the_program(error: BaseException) -> bool:
+    """Whether it is an interrupt that the program has to hear of: the system interrupts no other thread."""
+    return isinstance(error, _INTERRUPTS) and threading.current_thread() is threading.main_thread()
 
 
 def _call(over: Callable[[], object]) -> None:
@@ -273,5 +301,7 @@ def _call(over: Callable[[], object]) -> None:
         over()
     except EnvironmentFailure as failure:
         _log.info("others may wait for what is not kept: %s", failure)
-    except Exception:
-        _log.exception("a result could not be kept")
+    except BaseException as error:
+        if _is_of_the_program(error):
+            raise
+        _log.exception("others may wait for what is not kept")

@@ -263,7 +263,7 @@ class Verifier:
             try:
                 with unhurried():
                     self._examine(entry)
-            except Exception:  # a verifier that dies would verify nothing; the next opening tries again
+            except BaseException:  # a verifier that dies would verify nothing; the next opening tries again
                 pass
             finally:
                 with self._changed:

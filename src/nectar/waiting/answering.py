@@ -201,7 +201,7 @@ def _put(question: _Question) -> bool:
 def _tell(question: _Question) -> None:
     with suppress(ValueError):
         _stuck.remove(question)
-    with suppress(Exception):  # nobody waits for it
+    with suppress(BaseException):  # nobody waits for it, and others wait for this thread
         cast(Callable[..., object], question.late)(question.answer, question.error)
 
 
