@@ -10,6 +10,7 @@ import pytest
 from tests.catalog.making import As, dead_process, key, manual_clock, opened, process_as, value
 
 from nectar.catalog.flights import HOLD, Flights, Reservations, leading
+from nectar.errors import CatalogUnavailableError
 from nectar.model.entry import Entry, Reservation
 
 LIMIT = 10.0
@@ -188,6 +189,18 @@ def test_reservations_are_renewed_whatever_goes_wrong_with_one(catalog, monkeypa
     ours.close()
     ours._thread.join(LIMIT)
     assert {each.key for each in renewed} == {each.key for each in taken}
+
+
+def test_giving_back_what_the_catalog_cannot_be_told_of_fails_nobody(catalog, monkeypatch):
+    def release(reservation):
+        raise CatalogUnavailableError("it is locked")
+
+    ours = Reservations(catalog)
+    taken = ours.take_or_wait(key(1))
+    monkeypatch.setattr(catalog, "release", release)
+    ours.give_back(taken)
+    assert not ours._held, "it is renewed no longer"
+    ours.close()
 
 
 def elsewhere(catalog, tmp_path, number=999999):

@@ -70,6 +70,40 @@ def test_whoever_hears_of_a_late_answer_may_raise_anything(gate, monkeypatch):
     assert answering._idle, "its thread answers others"
 
 
+class Interrupting:
+    """Stands for the lock by which an answer is waited for: an interrupt comes while it is, or a moment afterwards."""
+
+    def __init__(self, lock, afterwards):
+        self._lock, self._afterwards = lock, afterwards
+        self.release = lock.release
+
+    def acquire(self, timeout):
+        if self._afterwards:
+            assert self._lock.acquire(timeout=timeout)
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("afterwards", [False, True], ids=["before the answer", "after it"])
+def test_an_answer_that_an_interrupt_kept_from_the_caller_is_late(gate, monkeypatch, afterwards):
+    heard, found, put = threading.Event(), [], answering._put
+
+    def interrupted(question):
+        question.done = Interrupting(question.done, afterwards)
+        monkeypatch.setattr(answering, "_put", put)
+        return put(question)
+
+    monkeypatch.setattr(answering, "_put", interrupted)
+    if afterwards:
+        gate.set()
+    with pytest.raises(KeyboardInterrupt):
+        ask(lambda: gate.wait() and "granted", LONG, lambda *given: (found.append(given), heard.set()))
+    gate.set()
+    assert heard.wait(LONG)
+    assert found == [("granted", None)]
+    assert answering._stuck == []
+    assert ask(lambda: 1, LONG) == 1
+
+
 def test_work_that_goes_on_step_by_step_is_waited_for():
     def steps():
         for _ in range(20):

@@ -235,9 +235,12 @@ class Reservations:
         return self._catalog.clock.elapsed()
 
     def give_back(self, reservation: Reservation) -> None:
-        """The computation has ended without a result to wait for."""
+        """The computation has ended without a result to wait for. If nobody can be told, it ends with its time."""
         self._held.pop(reservation.token, None)
-        self._catalog.release(reservation)
+        try:
+            self._catalog.release(reservation)
+        except CatalogFailure as failure:
+            _log.info("others may wait for what is not kept: %s", failure)
 
     def done(self, reservation: Reservation) -> None:
         """The result is in the catalog, and the reservation has gone with it."""

@@ -2,8 +2,9 @@
 
 In: work that may block in a system call, and how long the caller may wait. Out: what the work gives or raises, or
 UnansweredError; the work then goes on by itself. Law: the caller waits no longer than a step of the work may take;
-work that goes on step by step is waited for. Threads of Nectar that do their work beside the program wait as long as
-it takes, and do it themselves.
+work that goes on step by step is waited for; and an answer that the caller does not get is told of as late, also where
+an interrupt came in between. Threads of Nectar that do their work beside the program wait as long as it takes, and do
+it themselves.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from time import monotonic
 from typing import Any, Final, TypeVar, cast
 
@@ -107,32 +109,48 @@ def ask(
 ) -> _T:
     """What the work gives or raises. Raises UnansweredError if a step of it takes longer than `patience` seconds.
 
-    late: hears of what it gave, or raised, after nobody waited for it any more.
+    late: hears of what it gave, or raised, if nobody waited for it any more.
     """
     if is_unhurried() or getattr(_here, "question", None) is not None:
         return work()
     question = _Question(work, patience)
+    question.late = late or _nobody
     if not _put(question):  # no more threads can be had, as where the process ends
         if _stuck:
             raise UnansweredError(0.0)
         return work()
-    begun = monotonic()
-    seen = 0
-    while not question.done.acquire(timeout=patience):
-        # On a machine with too much to do a step takes longer, and whatever the program does as well.
-        if question.steps == seen and monotonic() - begun >= patience * crowding():
-            question.late = late or _nobody
-            _stuck.append(question)
-            if question.settled.acquire(blocking=False):
-                raise UnansweredError(monotonic() - begun)
-            _stuck.remove(question)
-            question.done.acquire()  # the answer is there
-            break
-        if question.steps != seen:
-            seen, begun = question.steps, monotonic()
+    try:
+        waited = _waited_in_vain(question)
+    except BaseException:  # an interrupt
+        if not _is_left(question):  # which came a moment after the answer
+            ask_later(partial(question.late, question.answer, question.error), _nobody)
+        raise
+    if waited and _is_left(question):
+        raise UnansweredError(waited)
     if question.error is not None:
         raise question.error
     return cast(_T, question.answer)
+
+
+def _waited_in_vain(question: _Question) -> float:
+    """Seconds for which no step was made, if they are too many; 0 if the answer is there."""
+    begun, seen = monotonic(), 0
+    while not question.done.acquire(timeout=question.patience):
+        # On a machine with too much to do a step takes longer, and whatever the program does as well.
+        if question.steps == seen and monotonic() - begun >= question.patience * crowding():
+            return monotonic() - begun
+        if question.steps != seen:
+            seen, begun = question.steps, monotonic()
+    return 0.0
+
+
+def _is_left(question: _Question) -> bool:
+    """Whether nobody waits for it any more from now on; otherwise the answer is there, and the caller's."""
+    _stuck.append(question)
+    if question.settled.acquire(blocking=False):
+        return True
+    _stuck.remove(question)
+    return False
 
 
 def ask_later(work: Callable[[], object], late: Callable[[Any, BaseException | None], object]) -> bool:

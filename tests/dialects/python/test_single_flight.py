@@ -11,6 +11,7 @@ import pytest
 from tests.dialects.python.programs import OUTCOMES, ended
 
 import nectar
+from nectar.errors import CatalogUnavailableError
 
 LIMIT = 10.0  # seconds after which a test says that something hangs
 
@@ -189,6 +190,69 @@ class TestThreads:
         assert once(7) == [7]
 
 
+@pytest.fixture
+def reserving(enabled, monkeypatch):
+    """Sets what happens in the catalog between a reservation and the answer; and tells when one was given back."""
+    catalog = nectar.session.current().catalog
+    index, given_back = catalog.index._index, threading.Event()
+    reserve, release = index.reserve, index.release_reservation
+
+    def begin(meanwhile):
+        def reserved(*arguments):
+            answer = reserve(*arguments)
+            meanwhile()
+            return answer
+
+        monkeypatch.setattr(index, "reserve", reserved)
+        monkeypatch.setattr(index, "release_reservation", lambda token: (release(token), given_back.set()))
+        for name in ("reserve", "release_reservation"):
+            catalog.index.__dict__.pop(name, None)
+        return given_back
+
+    yield begin
+    for name in ("reserve", "release_reservation"):
+        catalog.index.__dict__.pop(name, None)
+
+
+def reservations():
+    session = nectar.session.current()
+    return session.catalog.index.reservations() + list(session.reservations._held)
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="nobody can interrupt a thread here")
+def test_an_interrupt_while_a_reservation_is_asked_for_leaves_none(reserving):
+    """It is granted to a call that is there no more: the next one would wait for its own process."""
+
+    def interrupt():
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        time.sleep(0.1)
+
+    given_back = reserving(interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        once(8)
+    assert given_back.wait(LIMIT)
+    assert reservations() == []
+
+
+@nectar.memo
+def never_kept(x):
+    slowly()
+    if x < 0:
+        raise ValueError("its own")
+    return lambda: x
+
+
+def test_a_catalog_that_falls_ill_while_a_function_runs_is_none_of_its_errors(enabled, monkeypatch):
+    def release(reservation):
+        raise CatalogUnavailableError("it is locked")
+
+    monkeypatch.setattr(nectar.session.current().catalog, "release", release)
+    assert never_kept(1)() == 1
+    with pytest.raises(ValueError, match="its own"):
+        never_kept(-1)
+    assert nectar.session.current().reservations._held == {}
+
+
 @nectar.memo
 async def once_later(x):
     print("computing")
@@ -233,6 +297,24 @@ class TestTasks:
 
         assert asyncio.run(main()) == [{"x": 3}] * 2
         assert computed() == 1
+
+    def test_a_task_that_is_cancelled_while_it_asks_for_a_reservation_holds_none(self, reserving):
+        """It would be renewed for as long as this process lives, and the next call would wait for it as long."""
+        asked, cancelled = threading.Event(), threading.Event()
+        given_back = reserving(lambda: (asked.set(), cancelled.wait(LIMIT)))
+
+        async def main():
+            task = asyncio.create_task(once_later(5))
+            while not asked.is_set():
+                await asyncio.sleep(0.001)
+            task.cancel()
+            await asyncio.wait([task])
+            cancelled.set()
+            return task.cancelled()
+
+        assert asyncio.run(main())
+        assert given_back.wait(LIMIT)
+        assert reservations() == []
 
     def test_a_loop_goes_on_while_a_task_waits_for_another_thread(self, tmp_path, computed):
         @nectar.memo

@@ -62,6 +62,7 @@ class Invocation:
         self.value: Any = None
         self.flight: Flight | None = None
         self.reservation: Reservation | None = None
+        self._abandoned = False
         self._computation: Computation | None = None
         self._begun = time.perf_counter()
         self.began = session.clock.now()
@@ -169,14 +170,20 @@ class Invocation:
                 return True
             return False
         self.reservation = taken
+        if self._abandoned:  # while another thread asked for it: the task that this is a call of was cancelled
+            self._give_back()
         return False
 
     def abandon(self) -> None:
         """Nothing comes of this computation: others need not wait for it."""
+        self._abandoned = True
         self.land(None)
-        if self.reservation is not None:
-            self.session.reservations.give_back(self.reservation)
-            self.reservation = None
+        self._give_back()
+
+    def _give_back(self) -> None:
+        reservation, self.reservation = self.reservation, None
+        if reservation is not None:
+            self.session.reservations.give_back(reservation)
 
     def failed(self) -> None:
         """The function raised; the error is the caller's, and others try for themselves."""
