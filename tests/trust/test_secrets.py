@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from nectar.trust.secrets import is_secret_name, looks_secret, redacted
+from nectar.trust.secrets import is_secret_name, is_secret_parameter, looks_secret, redacted
 
 CANARY = "hunter2canary"
 KEY = "a1b2c3d4e5f6a7b8c9d0e1f2a3b4c5d6"
@@ -86,6 +86,16 @@ def test_names_of_credentials(name):
 )  # fmt: skip
 def test_names_of_other_things(name):
     assert not is_secret_name(name)
+
+
+@pytest.mark.parametrize("name", ["pwd", "jwt", "key", "Key", "session", "PHPSESSION", "usertoken", "oauth", "msig"])
+def test_names_of_credentials_in_addresses(name):
+    assert is_secret_parameter(name)
+
+
+@pytest.mark.parametrize("name", ["monkey", "keys", "design", "signal", "passage", "id", "versionId", ""])
+def test_names_of_other_things_in_addresses(name):
+    assert not is_secret_parameter(name)
 
 
 def test_long_texts_take_time_in_proportion():

@@ -60,6 +60,8 @@ _LOOKS: Final = (
     r"(?<![A-Za-z0-9])SG\.[\w-]{16,}\.[\w-]{16,}",
     r"(?<=hooks\.slack\.com/)[\w/-]+",
 )
+# What names in addresses hold besides: there `key` alone is one, and what is left out by mistake costs little.
+_IN_ADDRESSES: Final = r"token|auth|session|sig(nature)?$|^key$"
 _QUOTES: Final = (
     r'''"{3}.*?"{3}''', r"""'{3}.*?'{3}""",
     r'''\\+"[^"\\\n]*\\+"''', r"""\\+'[^'\\\n]*\\+'""",  # in a text within a text
@@ -71,6 +73,11 @@ _QUOTED: Final = "|".join(_QUOTES)
 def is_secret_name(name: str) -> bool:
     """Whether what is called so may be a credential."""
     return _is_secret_name(name[-200:])
+
+
+def is_secret_parameter(name: str) -> bool:
+    """Whether a parameter of an address, behind its `?`, may be a credential by what it is called."""
+    return is_secret_name(name) or re.search(_IN_ADDRESSES, name.lower()) is not None
 
 
 @lru_cache(4096)

@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl, unquote, urlencode
 from msgspec import Struct
 
 from nectar.errors import InputFailure
+from nectar.trust.secrets import is_secret_parameter
 
 # Patterns of URLs are compiled when the first one comes by: most inputs are paths.
 _URL: Final = r"[A-Za-z][A-Za-z0-9+.\-]*(://|::)"  # a scheme, or the first link of a chain
@@ -31,8 +32,6 @@ _OLD_SIGNATURES: Final = frozenset(
 _AZURE_SIGNATURES: Final = frozenset({
     "sv", "ss", "srt", "sp", "se", "st", "spr", "sip", "sr", "sig", "skoid", "sktid", "skt", "ske", "sks", "skv", "sdd",
 })  # fmt: skip
-# Parameters that are secrets by their name, but that a server may also use to choose what it sends.
-_SECRET_NAME: Final = r"token|secret|passw|api_?-?key|access_?-?key|auth|credential|sig(nature)?$|^key$|session"
 
 
 class Address(Struct, frozen=True):
@@ -121,7 +120,7 @@ def _without_secrets(query: str) -> tuple[str, bool]:
     left = [
         pair for pair in pairs if pair[0].lower() not in signatures and not re.fullmatch(_SIGNATURES, pair[0].lower())
     ]
-    kept = [pair for pair in left if not re.search(_SECRET_NAME, pair[0].lower())]
+    kept = [pair for pair in left if not is_secret_parameter(pair[0])]  # a server may choose by these what it sends
     if len(kept) == len(pairs):
         return query, True
     return urlencode(kept), len(kept) == len(left)
