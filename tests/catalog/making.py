@@ -11,6 +11,7 @@ from pathlib import Path
 from nectar.catalog import holders
 from nectar.catalog.embedded import open_catalog
 from nectar.catalog.holders import Presence
+from nectar.catalog.process import status_of
 from nectar.catalog.service import Catalog
 from nectar.clock import ManualClock
 from nectar.faults import nowhere
@@ -90,7 +91,7 @@ class As(Presence):
 def process_as(number: int, start: str | None = None) -> str:
     """The name of another process of this machine; start: when it was started, if not when it was."""
     here = holders._this_process(os.getpid())
-    return str(here._replace(process=number, start=holders._stat(number)[0] if start is None else start))
+    return str(here._replace(process=number, start=status_of(number).start if start is None else start))
 
 
 def dead_process() -> str:

@@ -9,7 +9,7 @@ import os
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, cast
 
 from nectar.catalog.collect import Collector
 from nectar.catalog.guarded import GuardedIndex
@@ -17,6 +17,7 @@ from nectar.catalog.holders import Presence
 from nectar.catalog.housekeeping import Housekeeper
 from nectar.catalog.index.sqlite import SqliteIndex
 from nectar.catalog.policies import policy_named
+from nectar.catalog.process import boot
 from nectar.catalog.service import Catalog
 from nectar.catalog.state import Budget
 from nectar.clock import Clock, SystemClock
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from nectar.waiting.health import Health
 
 __all__ = ["INDEX", "budget_of", "open_catalog"]
-_BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
 def open_catalog(
@@ -152,11 +152,14 @@ def _is_mine(path: str) -> bool:
 
 def _verified_file(home: Path) -> Path | None:
     """One file for each start of the machine: after an end without warning, everything is verified again."""
+    started = boot()
+    if not started:
+        return None  # no telling when the machine started: remembered for this process alone
+    current = home / f"verified-{started}"
     try:
-        current = home / f"verified-{_BOOT.read_text().strip()}"
         there = os.listdir(home)
     except OSError:
-        return None  # no telling when the machine started: remembered for this process alone
+        return None
     for name in there:
         if name.startswith("verified-") and name != current.name:
             (home / name).unlink(missing_ok=True)

@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 from blake3 import blake3
 
 from nectar.catalog.life import is_running
+from nectar.catalog.process import boot, is_there, status_of, text_of
 from nectar.trust.files import PRIVATE, Access, create
 
 try:
@@ -32,7 +33,6 @@ FILE: Final = "holders"  # in a home: each process locks a byte of it, and write
 _ATTEMPTS: Final = 8  # to find a byte that nobody has
 _MOST_BYTES: Final = 1 << 30  # all file systems know places up to there
 _MACHINE: Final = ("/etc/machine-id", "/var/lib/dbus/machine-id")
-_BOOT: Final = "/proc/sys/kernel/random/boot_id"
 _SPACES: Final = ("pid", "time")  # namespaces in which the number and the start of a process mean something
 _DEAD: Final = frozenset("ZXx")  # states of a process of which only its number is left
 
@@ -136,40 +136,19 @@ class Presence:
 @lru_cache(maxsize=1)
 def _this_process(process: int) -> Holder:
     host = os.uname().nodename if hasattr(os, "uname") else socket.gethostname()
-    machine = next((found for path in _MACHINE if (found := _text(path))), "")
+    machine = next((found for path in _MACHINE if (found := text_of(path))), "")
     spaces = [_link(f"/proc/self/ns/{each}") for each in _SPACES]
     space = _digest("".join(spaces)) if spaces[0] else ""  # older kernels have no namespaces of time
-    start, _ = _stat(process)
-    return Holder(host, process, _digest(machine), _digest(_text(_BOOT)), space if start else "", start)
+    start = status_of(process).start
+    return Holder(host, process, _digest(machine), _digest(boot()), space if start else "", start)
 
 
 def _lives(them: Holder) -> bool | None:
     """Whether a process of this space is still there; None if there is no telling."""
-    start, state = _stat(them.process)
+    start, state = status_of(them.process)
     if start:
         return start == them.start and state not in _DEAD
-    try:
-        os.kill(them.process, 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError):  # somebody has this number, and this user may not look at them
-        return None
-    return None
-
-
-def _stat(process: int) -> tuple[str, str]:
-    """When a process was started, in ticks since the machine was, and its state; empty if there is no telling."""
-    text = _text(f"/proc/{process}/stat")
-    fields = text.rpartition(")")[2].split()  # its name may hold anything
-    return (fields[19], fields[0]) if len(fields) > 19 else ("", "")
-
-
-def _text(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read().strip()
-    except OSError:
-        return ""
+    return False if is_there(them.process) is False else None  # somebody has this number, whoever that is
 
 
 def _link(path: str) -> str:

@@ -6,35 +6,21 @@ whoever waits for it waits for a sign of life (flights.py).
 
 from __future__ import annotations
 
-import os
 from typing import Final
+
+from nectar.catalog.process import is_there, status_of, text_of
 
 _STILL: Final = frozenset("TtZXx")  # states of a process that is stopped, traced, or of which only its number is left
 
 
 def is_running(process: int) -> bool:
     """Whether a process is there, and neither stopped (SIGSTOP, a debugger) nor frozen (a container that is paused)."""
-    status = _text(f"/proc/{process}/stat")
-    if status:
-        state = status.rpartition(")")[2].split()[:1]  # its name may hold anything
-        return not _STILL.intersection(state) and not _is_frozen(process)
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except (OSError, OverflowError):  # it lives, and belongs to somebody else
-        return True
-    return True
+    state = status_of(process).state
+    if state:
+        return state not in _STILL and not _is_frozen(process)
+    return is_there(process) is not False
 
 
 def _is_frozen(process: int) -> bool:
-    group = _text(f"/proc/{process}/cgroup").rpartition("0::")[2].strip()
-    return "frozen 1" in _text(f"/sys/fs/cgroup{group}/cgroup.events") if group else False
-
-
-def _text(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
-    except OSError:
-        return ""
+    group = text_of(f"/proc/{process}/cgroup").rpartition("0::")[2]
+    return "frozen 1" in text_of(f"/sys/fs/cgroup{group}/cgroup.events") if group else False
