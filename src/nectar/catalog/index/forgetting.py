@@ -24,7 +24,6 @@ _TEXTS: Final = {
     "observed": ("told",), "versions": ("label",), "functions": ("name", "place"), "names": ("name", "note"),
 }  # fmt: skip
 _PACKED: Final = {"recipe_parts": "content", "function_texts": "content", "jobs": "content"}
-_DIGEST: Final = 32
 # What belongs to nothing any more: a table, and what is not referred to.
 _ORPHANS: Final = (
     "made_from WHERE result NOT IN (SELECT number FROM results) OR source NOT IN (SELECT number FROM results)",
@@ -126,9 +125,8 @@ class _Forgetting:
             "SELECT trace FROM versions WHERE SUBSTR(label, 1, ?) <> ?", (len(RECIPE_LABEL), RECIPE_LABEL)
         )}  # fmt: skip
         for number, identity, listed in self._select("recipes", ("identity", "parts")):
-            parts = [listed[at : at + _DIGEST] for at in range(0, len(listed), _DIGEST)]
             forms = (*self._asked.forms, *ends) if identity in traces else self._asked.forms
-            if forms and any(self._packed_holds(self._part(each), forms) for each in parts):
+            if forms and any(self._packed_holds(self._part(each), forms) for each in rows.digests_in(listed)):
                 self._delete("recipes", [number])
                 self._delete_where("versions", "trace = ?", identity)
                 statement = "UPDATE entries SET recipe = NULL, rebuildable = 0 WHERE recipe = ?"
@@ -179,11 +177,8 @@ class _Forgetting:
         statement = "DELETE FROM recipes WHERE identity NOT IN (SELECT trace FROM versions)"
         unled = f"{statement} AND identity NOT IN (SELECT recipe FROM entries WHERE recipe IS NOT NULL)"
         self._rows["recipes"] += self._connection.execute(unled).rowcount
-        needed = {
-            listed[at : at + _DIGEST]
-            for (listed,) in self._connection.execute("SELECT parts FROM recipes")
-            for at in range(0, len(listed), _DIGEST)
-        }
+        lists = self._connection.execute("SELECT parts FROM recipes")
+        needed = {part for (listed,) in lists for part in rows.digests_in(listed)}
         parts = self._select("recipe_parts", ("identity",))
         self._delete("recipe_parts", [number for number, identity in parts if identity not in needed])
         for orphans in _ORPHANS:

@@ -19,7 +19,6 @@ from nectar.errors import DamagedRecipeError, UserError
 from nectar.model.entry import BrokenRecipe
 from nectar.trust.secrets import looks_secret
 
-_DIGEST: Final = 32
 _PUT: Final = (  # one that was damaged is mended by whoever writes it again
     "INSERT INTO recipe_parts (identity, content) VALUES (?, ?) ON CONFLICT (identity) "
     "DO UPDATE SET content = excluded.content WHERE recipe_parts.content <> excluded.content"
@@ -176,7 +175,7 @@ def _listed(listed: object, identity: bytes) -> list[bytes] | None:
     """The digests of the parts of a recipe; None if this list is not the one it was kept with."""
     if not isinstance(listed, bytes) or blake3.blake3(listed).digest() != identity:
         return None
-    return [listed[at : at + _DIGEST] for at in range(0, len(listed), _DIGEST)]
+    return rows.digests_in(listed)
 
 
 def _part(content: object, identity: bytes) -> bytes | None:

@@ -17,6 +17,7 @@ from nectar.catalog.index.seals import opened
 from nectar.catalog.state import Candidate
 from nectar.model.entry import USUAL_RECORDS, Entry, Job, Name, Span, Totals, Usage
 from nectar.store.layout import is_location, key_of
+from nectar.store.manifest import DIGEST
 from nectar.trust.secrets import redacted
 
 _T = TypeVar("_T")
@@ -46,6 +47,13 @@ def key_range(prefix: str) -> tuple[bytes, bytes] | None:
     odd = len(prefix) % 2 == 1
     low, high = (bytes.fromhex(prefix + end * odd) for end in "0f")
     return low, high + b"\xff" * 32
+
+
+def digests_in(listed: object) -> list[bytes]:
+    """The digests that are written one after the other in a column; none if it is damaged."""
+    if not isinstance(listed, bytes):
+        return []
+    return [listed[at : at + DIGEST] for at in range(0, len(listed), DIGEST)]
 
 
 def marks(values: Sequence[object]) -> str:

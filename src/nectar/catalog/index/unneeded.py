@@ -14,7 +14,6 @@ from typing import Final
 from nectar.catalog.index import rows
 from nectar.model.entry import RECIPE_LABEL
 
-_DIGEST: Final = 32
 _VERSIONS: Final = 40  # of a function or script that are kept, so that somebody can ask what has changed
 _NEEDED: Final = (
     "EXISTS (SELECT 1 FROM entries WHERE entries.key = results.key) OR "
@@ -167,18 +166,12 @@ def _drop_orphans(connection: sqlite3.Connection, before: float) -> int:
         (before,),
     ).fetchall()
     connection.executemany("DELETE FROM recipes WHERE identity = ?", [(identity,) for identity, _ in orphans])
-    parts = {part for _, listed in orphans for part in _parts_in(listed)}
+    parts = {part for _, listed in orphans for part in rows.digests_in(listed)}
     if parts:
         for (listed,) in connection.execute("SELECT parts FROM recipes"):
-            parts.difference_update(_parts_in(listed))
+            parts.difference_update(rows.digests_in(listed))
     connection.executemany("DELETE FROM recipe_parts WHERE identity = ?", [(part,) for part in parts])
     connection.execute(
         "DELETE FROM function_texts WHERE identity NOT IN (SELECT text FROM functions WHERE text IS NOT NULL)"
     )
     return len(orphans)
-
-
-def _parts_in(listed: object) -> list[bytes]:
-    if not isinstance(listed, bytes):  # damaged
-        return []
-    return [listed[at : at + _DIGEST] for at in range(0, len(listed), _DIGEST)]
