@@ -26,6 +26,9 @@ _CLOCK: Final = frozenset({"now", "utcnow", "today"})
 SEEDS: Final = frozenset({"seed", "random_state", "random_seed", "rng", "prng", "generator"})
 _WORD: Final = re.compile(r"[A-Z]?[a-z]+\d*|[A-Z]+(?![a-z])\d*")
 _COMPILED: Final = frozenset({"cython_function_or_method", "fused_cython_function", "nb_func"})
+_OF_BOOST: Final = ("Boost.Python", "function")
+_DECLARED: Final = re.compile(r"[(,\[]\s*(?:\([\w.]+\)\s*)?([A-Za-z_]\w*)\s*(?==|[,\])])")  # parameters, in a docstring
+_LONG: Final = 4000  # characters of what tells the parameters
 _KNOWN: Final = frozenset({"numpy", "pandas", "polars", "pyarrow", "duckdb", "builtins"})  # tables tell of them
 
 
@@ -36,7 +39,9 @@ def guess(value: Any) -> tuple[str, Condition | None] | None:
         return None
     name = getattr(value, "__name__", None)
     kind = _kind(name) if type(name) is str else ""
-    return _of_library(value, kind, is_python) if kind else None
+    if kind:
+        return _of_library(value, kind, is_python)
+    return None if is_python else _by_switch(value)
 
 
 def is_native(value: Any) -> bool:
@@ -47,7 +52,8 @@ def is_native(value: Any) -> bool:
         return is_shared or type(receiver).__name__ == "PyCapsule"
     if type(value) is types.ClassMethodDescriptorType:
         return True
-    return type(value).__name__ in _COMPILED
+    kind = type(value)
+    return kind.__name__ in _COMPILED or (kind.__module__, kind.__name__) == _OF_BOOST
 
 
 @functools.lru_cache(maxsize=4096)
@@ -72,6 +78,28 @@ def _of_library(value: Any, kind: str, is_python: bool) -> tuple[str, Condition 
     if seed is None:
         return None if is_python or kind == "sample" else (kind, None)
     return ("clock", None) if kind == "clock" else ("random", seed)
+
+
+@functools.lru_cache(maxsize=1024)
+def _by_switch(value: Any) -> tuple[str, Condition | None] | None:
+    """The same for a native function that draws if a parameter says so, such as `doRandom`."""
+    for position, name in enumerate(_parameters(value)):
+        if _kind(name) == "random" and _of_library(value, "random", False) is not None:
+            return "random", Condition(position, name, given=False)
+    return None
+
+
+def _parameters(value: Any) -> list[str]:
+    """The names of the parameters of a native function, by its signature, or by that in its docstring.
+
+    Of several there, the one with the most parameters counts.
+    """
+    try:
+        return list(inspect.signature(value).parameters)
+    except (TypeError, ValueError):
+        text = str(getattr(value, "__doc__", "") or "")[:_LONG]
+        shown = re.findall(rf"\b{re.escape(value.__name__)}\s*(\(.*?)->", text, re.DOTALL)
+        return max((_DECLARED.findall(each) for each in shown), key=len, default=[])
 
 
 def _home_of(value: Any) -> object:
