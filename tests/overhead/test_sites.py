@@ -1,9 +1,12 @@
 """Where in a program something is asked for, however many frames of engines lie between."""
 
+import gc
 import sys
+import weakref
 
 import pytest
 
+from nectar.overhead import sites as sites_module
 from nectar.overhead.sites import Sites, frame_of_program, is_own
 
 
@@ -78,6 +81,20 @@ def test_fewer_frames_than_the_last_time_are_no_matter():
     sites = Sites(None)
     between(50)(sites.here)
     assert line_of(between(1)(sites.here)) == line()
+
+
+def test_code_that_is_compiled_again_and_again_is_not_held(monkeypatch):
+    """All of it is one site, so that nothing else would ever let go of it."""
+    monkeypatch.setattr(sites_module, "_MOST_PLACES", 10)
+    sites, codes, found = Sites(None), [], set()
+    for _ in range(100):
+        code = compile("found.add(sites.at(frame()))", "<made>", "exec")
+        exec(code, {"found": found, "sites": sites, "frame": sys._getframe})
+        codes.append(weakref.ref(code))
+    del code
+    gc.collect()
+    assert sum(code() is not None for code in codes) <= 10
+    assert len(found) == 1
 
 
 def test_what_nectar_asks_an_engine_is_not_the_programs():

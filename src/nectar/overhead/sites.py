@@ -30,6 +30,7 @@ _log: Final = logger("nectar")
 RECENT: Final = 0.25  # what the latest run counts among those before it
 ENOUGH: Final = 3  # looks at calls that say what one costs: the first takes longer, and says little
 _MOST: Final = 2_000  # sites that are remembered of a program
+_MOST_PLACES: Final = 4 * _MOST  # instructions that are known; each holds its code
 _MOST_PROGRAMS: Final = 500
 _LONGEST: Final = 1 << 20  # bytes of what is remembered of a program
 _USUAL: Final = 10e-3  # seconds that looks take, most of them
@@ -173,6 +174,8 @@ class Sites:
         found = self._places.get(place)
         if found is None:
             where = (code.co_filename, frame.f_lineno)
+            if len(self._places) >= _MOST_PLACES:  # the same lines, compiled again and again
+                self._places.clear()
             found = self._places[place] = (self._known.get(where) or self._new(where), code)
         return found[0]
 
