@@ -15,11 +15,49 @@ import stat
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import NamedTuple
 
 from nectar.trust import people
 
 _LINKS = 40  # that are followed, as the kernel does
 _LISTS = ("system.posix_acl_access", "system.posix_acl_default")  # of a file; of what will be made in a folder
+
+
+class Way(NamedTuple):
+    """What leads to all that lies in a folder, the folder included.
+
+    reason: why it cannot be trusted; empty if it can. open_to_all: the folder, if everybody may make something in it.
+    """
+
+    reason: str
+    open_to_all: str = ""
+
+
+def way_into(folder: str) -> Way:
+    """What is known of the way to all that lies in a folder, asked once for all of it."""
+    open_to_all, end = "", False
+    try:
+        for step, status, last in _steps(os.path.abspath(folder)):
+            reason = _distrusted(step, status, None, None, last=False)
+            if reason:
+                return Way(reason)
+            open_to_all, end = _open_to_all(step, status), last
+    except OSError as error:
+        return Way(f"{error.filename or folder} cannot be looked at: {error.strerror or error}")
+    return Way("", open_to_all) if end else Way(f"{folder} is not there any more")
+
+
+def distrust_in(way: Way, path: str) -> str:
+    """Why others could change what lies at a path, given the way into its folder; empty if nobody can."""
+    if way.reason:
+        return way.reason
+    try:
+        status = os.lstat(path)
+    except OSError as error:
+        return f"{path} cannot be looked at: {error.strerror or error}"
+    if stat.S_ISLNK(status.st_mode):
+        return distrust(path)
+    return _distrusted(path, status, None, None, last=True) or _linked_to(path, status, way.open_to_all)
 
 
 def distrust(
@@ -47,9 +85,9 @@ def distrust(
                 return f"{reason}, and everybody may make something in {open_to_all}" if squatted else reason
             if last:
                 end = status
-                if open_to_all and stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
-                    return f"{step} has another name elsewhere, and everybody may make something in {open_to_all}"
-            open_to_all = step if status.st_mode & stat.S_IWOTH and not stat.S_ISLNK(status.st_mode) else ""
+                if reason := _linked_to(step, status, open_to_all):
+                    return reason
+            open_to_all = _open_to_all(step, status)
     except OSError as error:
         return f"{error.filename or path} cannot be looked at: {error.strerror or error}"
     if end is None:
@@ -59,6 +97,17 @@ def distrust(
     # Its number alone says little: that of a file which is gone is given to the next.
     reason = _distrusted(os.fspath(path), used, group, owner, last=True)
     return reason or ("" if os.path.samestat(end, used) else f"{path} was exchanged while it was looked at")
+
+
+def _open_to_all(step: str, status: os.stat_result) -> str:
+    return step if status.st_mode & stat.S_IWOTH and not stat.S_ISLNK(status.st_mode) else ""
+
+
+def _linked_to(path: str, status: os.stat_result, open_to_all: str) -> str:
+    """Why a file may not be what this user has put there: anybody can give a file another name, where they may."""
+    if not open_to_all or not stat.S_ISREG(status.st_mode) or status.st_nlink < 2:
+        return ""
+    return f"{path} has another name elsewhere, and everybody may make something in {open_to_all}"
 
 
 def others_may_write(path: str, status: os.stat_result, group: int | None = None) -> str:

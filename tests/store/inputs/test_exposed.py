@@ -9,6 +9,7 @@ from nectar.clock import SystemClock
 from nectar.recipes.inputs import input_file, is_same
 from nectar.store.inputs import local as inputs_local
 from nectar.store.inputs.identify import Inputs, RememberedHere
+from nectar.trust import places
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="files have no owners here")
 
@@ -91,19 +92,53 @@ def test_a_file_of_the_user_in_a_sticky_folder_is_their_own(theirs, mine):
     assert one.names[0] == own.names[0]
 
 
-def test_a_folder_is_asked_about_once_for_all_its_files(theirs, monkeypatch):
+def in_a_sticky_folder(path):
+    path.parent.chmod(0o1777)
+
+
+@pytest.mark.parametrize("how", [None, in_a_sticky_folder, *EXPOSED.values()])
+def test_a_folder_is_asked_about_once_for_all_its_files(theirs, monkeypatch, how):
     for number in range(20):
         theirs.with_name(str(number)).write_bytes(CONTENT)
-    asked, plain = [], inputs_local.distrust
-    monkeypatch.setattr(inputs_local, "distrust", lambda path: asked.append(path) or plain(path))
-    inputs = reading()
-    inputs.identify(theirs.parent.iterdir())
-    inputs.identify(theirs.parent.iterdir())
+    paths = list(theirs.parent.iterdir())
+    if how is not None:
+        how(theirs)
+    inputs, asked = reading(), []
+    first = inputs.identify(paths)
+    steps = places._steps
+    monkeypatch.setattr(places, "_steps", lambda path: asked.append(path) or steps(path))
+    again, other = inputs.identify(paths), reading()
+    assert again == first
+    assert asked == [str(theirs)] * (how is linked), "only a link leads elsewhere"
+    asked.clear()
+    other.identify([path for path in paths if path != theirs])
     assert asked == [str(theirs.parent)]
 
 
+def test_what_is_said_of_a_file_by_the_way_to_its_folder_is_what_is_said_of_it_alone(theirs):
+    """In a folder where everybody may make something: a file with another name elsewhere."""
+    for change in (
+        lambda: None, lambda: theirs.parent.chmod(0o1777), lambda: os.link(theirs, theirs.parent.parent / "name"),
+        lambda: theirs.parent.chmod(0o700), lambda: theirs.chmod(0o666), theirs.unlink, theirs.parent.rmdir,
+    ):  # fmt: skip
+        change()
+        alone = places.distrust(theirs)
+        assert bool(places.distrust_in(places.way_into(str(theirs.parent)), str(theirs))) is bool(alone)
+
+
+def test_what_is_known_of_folders_is_bounded(tmp_path, monkeypatch):
+    monkeypatch.setattr(inputs_local, "_MOST_FOLDERS", 5)
+    inputs = reading()
+    for number in range(20):
+        path = tmp_path / str(number) / "file"
+        path.parent.mkdir()
+        path.write_bytes(CONTENT)
+        inputs.identify([path])
+    assert 0 < len(inputs._local._folders) <= 5
+
+
 def test_nothing_is_asked_of_files_that_are_known_by_their_origin(theirs, monkeypatch):
-    monkeypatch.setattr(inputs_local, "distrust", lambda path: pytest.fail("it was asked about"))
+    monkeypatch.setattr(inputs_local, "way_into", lambda folder: pytest.fail("it was asked about"))
     inputs = Inputs(RememberedHere(), SystemClock(), host="here", guard=-1e9)
     assert inputs.identify([theirs])[0].content is None
 

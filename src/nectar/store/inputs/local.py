@@ -32,7 +32,7 @@ from nectar.store.inputs.mounts import ASK_BY_OPENING, KEEP_CHANGE_TIME, OF_THIS
 from nectar.store.inputs.paths import leads_there_since
 from nectar.store.inputs.writers import may_be_written
 from nectar.trust import people
-from nectar.trust.places import distrust, others_may_write
+from nectar.trust.places import Way, distrust_in, way_into
 
 if TYPE_CHECKING:
     from nectar.store.inputs.stretches import Stretch
@@ -41,7 +41,8 @@ _BLOCK = 8 << 20
 # After so many nanoseconds a system has written pages of mapped files to the disk: usually that takes half a minute.
 _UNWRITTEN = 180 * 10**9
 _NEVER_WRITTEN = frozenset({"tmpfs"})  # there is no disk
-_SECONDS_KNOWN = 5.0  # for which what was said of the way to a folder holds
+_SECONDS_KNOWN = 5.0  # for which what was said of the way into a folder holds
+_MOST_FOLDERS = 4096  # of which it is known
 _SEVERAL_THREADS_FROM = 64 << 20  # below, starting the threads costs what they save
 _HOLLOW_FROM = 16 << 30  # bytes; zeros are hashed in some ten seconds up to there
 _OPEN = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -53,7 +54,7 @@ class LocalInputs:
     def __init__(self, clock: Clock, host: str, shared: Sequence[str], guard: float, mounts: Mounts) -> None:
         self._clock, self._guard, self._mounts = clock, int(guard * 1e9), mounts
         self._host = b"h" + joined(host)
-        self._folders: dict[str, tuple[bool, float]] = {}  # whether others may write on the way there; asked when
+        self._folders: dict[str, tuple[Way, float]] = {}  # what leads to what is in them; asked when
         self._shared = tuple(os.path.abspath(path).rstrip("/") + "/" for path in shared)
 
     def look(self, path: str, now: float) -> Seen:
@@ -98,13 +99,10 @@ class LocalInputs:
         folder, now = os.path.dirname(path), self._clock.now()
         known = self._folders.get(folder)
         if known is None or not 0 <= now - known[1] < _SECONDS_KNOWN:
-            known = self._folders[folder] = (bool(distrust(folder)), now)
-        if not known[0]:
-            with suppress(OSError):
-                status = os.lstat(path)
-                if not stat.S_ISLNK(status.st_mode):
-                    return status.st_uid not in (people.me(), people.ROOT) or bool(others_may_write(path, status))
-        return bool(distrust(path))
+            if len(self._folders) >= _MOST_FOLDERS:
+                self._folders.clear()
+            known = self._folders[folder] = (way_into(folder), now)
+        return bool(distrust_in(known[0], path))
 
     def is_older(self, path: str, moment: float) -> bool:
         """Whether neither the file was touched since a moment in the past, nor what leads to it; no if in doubt.
