@@ -28,22 +28,41 @@ def put(home, name, age):
 
 
 ASIDE = "0123456789abcdef" * 2
+SITES = f"{ASIDE}.json"
+MARKS = "verified-01234567-89ab-cdef-0123-456789abcdef"
 
 
 @pytest.mark.parametrize(
     ("name", "age", "stays"),
     [
-        (f"programs/abc.json.{ASIDE}", 2 * HOUR, False), (f"programs/abc.json.{ASIDE}", HOUR / 2, True),
-        (f"verified-1.{ASIDE}", 2 * HOUR, False), (f"rebuilds/ab12.{ASIDE}", 2 * HOUR, False),
-        ("programs/abc.json", 100 * DAY, True), ("rebuilds/ab12", 2 * DAY, False), ("rebuilds/ab12", DAY / 2, True),
-        ("rebuilds/ab12-allowed", 2 * DAY, False), ("rebuilds/notes.txt", 100 * DAY, True), ("ab12", 2 * DAY, True),
-        ("shared.json", 100 * DAY, True), (f"mine/abc.json.{ASIDE}", 100 * DAY, True),
+        (f"programs/{SITES}.{ASIDE}", 2 * HOUR, False), (f"programs/{SITES}.{ASIDE}", HOUR / 2, True),
+        (f"{MARKS}.{ASIDE}", 2 * HOUR, False), (f"rebuilds/ab12.{ASIDE}", 2 * HOUR, False),
+        (f"shared.json.{ASIDE}", 2 * HOUR, False), (f"rebuilds/ab12-allowed.{ASIDE}", 2 * HOUR, False),
+        (f"programs/{SITES}", 100 * DAY, True), ("rebuilds/ab12", 2 * DAY, False), ("rebuilds/ab12", DAY / 2, True),
+        ("rebuilds/ab12-allowed", 2 * DAY, False), (MARKS, 8 * DAY, False), (MARKS, 6 * DAY, True),
+        ("shared.json", 100 * DAY, True),
+        # of the user
+        (f"backup.{ASIDE}", 100 * DAY, True), (f"programs/backup.json.{ASIDE}", 100 * DAY, True),
+        (f"rebuilds/notes.txt.{ASIDE}", 100 * DAY, True), (f"verified-1.{ASIDE}", 100 * DAY, True),
+        (f"{SITES}.{ASIDE}", 100 * DAY, True), (f"rebuilds/{SITES}.{ASIDE}", 100 * DAY, True), (ASIDE, 100 * DAY, True),
+        ("rebuilds/notes.txt", 100 * DAY, True), ("programs/ab12", 100 * DAY, True), ("ab12", 2 * DAY, True),
+        ("verified-results.txt", 100 * DAY, True), (f"{MARKS}.txt", 100 * DAY, True), (f"old-{MARKS}", 100 * DAY, True),
+        (f"mine/{SITES}.{ASIDE}", 100 * DAY, True),
     ],
 )  # fmt: skip
 def test_what_was_left_goes(catalog, tmp_path, name, age, stays):
     path = put(tmp_path / "home", name, age)
     assert tidying.tidy(tmp_path / "home", catalog.index, catalog.store, time.time()) == (not stays)
     assert path.exists() is stays
+
+
+def test_to_open_a_catalog_deletes_nothing(tmp_path):
+    """Marks of another start may be those of another machine, which uses the same home."""
+    home = tmp_path / "home"
+    opened(home).close()
+    paths = [put(home, name, 100 * DAY) for name in (MARKS, "verified-results.txt", f"backup.{ASIDE}")]
+    opened(home).close()
+    assert all(path.exists() for path in paths)
 
 
 def test_links_and_folders_stay(catalog, tmp_path):
@@ -64,7 +83,7 @@ def test_a_replacement_that_is_killed_leaves_nothing_for_long(catalog, tmp_path,
     monkeypatch.setattr(os, "replace", lambda *_: os._exit(0))
     child = os.fork()
     if child == 0:
-        files.replace(home / "programs" / "abc.json", b"{}")
+        files.replace(home / "programs" / SITES, b"{}")
         os._exit(1)
     assert os.waitpid(child, 0)[1] == 0
     assert len(list((home / "programs").iterdir())) == 1

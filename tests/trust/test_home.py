@@ -77,18 +77,23 @@ def test_a_home_that_others_could_look_into_goes_on_working_and_is_private_then(
     assert {mode(path) for path in home.iterdir() if path.is_file()} == {0o600}
 
 
+MARKS_OF_ANOTHER = "verified-01234567-89ab-cdef-0123-456789abcdef"
+
+
 def test_a_home_that_others_could_write_to_goes_on_working_if_all_in_it_is_of_this_user(tmp_path):
     home = tmp_path / "home"
     filled(home)
     loosened(home, 0o666, 0o777)
     assert (home / f"{INDEX}-spare").exists()
     (home / INDEX).chmod(0o644)  # SQLite gives nobody else the right to write, whatever the umask
-    (home / "verified-here").write_text("whatever they wanted")
+    (home / MARKS_OF_ANOTHER).write_text("whatever they wanted")
+    (home / "verified-results.txt").write_text("of the user")
     catalog = open_catalog(Settings(home=home))
     assert len(catalog.index.lookup([b"k" * 32])) == 1
     catalog.close()
     assert mode(home) == 0o700
-    assert not (home / "verified-here").exists(), "others could have written it"
+    assert not (home / MARKS_OF_ANOTHER).exists(), "others could have written it"
+    assert (home / "verified-results.txt").exists(), "nothing is read from it"
 
 
 def test_what_others_could_have_changed_once_is_looked_at_before_its_use(tmp_path):
@@ -134,7 +139,7 @@ def test_what_is_put_there_at_the_last_moment_is_seen(place, monkeypatch):
     assert mode(home) == 0o777, "the next who comes sees that it was open"
 
 
-@pytest.mark.parametrize("name", [INDEX, f"{INDEX}-wal", "programs", "verified-here"])
+@pytest.mark.parametrize("name", [INDEX, f"{INDEX}-wal", "programs", MARKS_OF_ANOTHER])
 def test_a_home_where_somebody_has_put_something_is_refused(place, name):
     home = place / "home"
     filled(home)

@@ -32,7 +32,7 @@ from nectar.store.store import Store, local_root
 from nectar.store.verify import Verified
 from nectar.trust import people
 from nectar.trust.files import Access
-from nectar.trust.home import INDEX, Home, opened
+from nectar.trust.home import INDEX, MARKS, Home, opened
 from nectar.waiting.answering import step
 
 if TYPE_CHECKING:
@@ -153,14 +153,7 @@ def _is_mine(path: str) -> bool:
 def _verified_file(home: Path) -> Path | None:
     """One file for each start of the machine: after an end without warning, everything is verified again."""
     started = boot()
-    if not started:
+    name = f"verified-{started}"
+    if not started or not MARKS.fullmatch(name):
         return None  # no telling when the machine started: remembered for this process alone
-    current = home / f"verified-{started}"
-    try:
-        there = os.listdir(home)
-    except OSError:
-        return None
-    for name in there:
-        if name.startswith("verified-") and name != current.name:
-            (home / name).unlink(missing_ok=True)
-    return current
+    return home / name

@@ -32,6 +32,7 @@ ENOUGH: Final = 3  # looks at calls that say what one costs: the first takes lon
 _MOST: Final = 2_000  # sites that are remembered of a program
 _MOST_PLACES: Final = 4 * _MOST  # instructions that are known; each holds its code
 _MOST_PROGRAMS: Final = 500
+_LONG_NAME: Final = 32 + len(".json")  # of a file; others in the folder are not ours
 _LONGEST: Final = 1 << 20  # bytes of what is remembered of a program
 _USUAL: Final = 10e-3  # seconds that looks take, most of them
 _NOT_THE_PROGRAM: Final = ("polars", "pyspark", "grpc", "nectar")
@@ -276,7 +277,7 @@ def _numbers(found: Mapping[str, Any]) -> dict[str, float]:
 
 def _make_room(folder: Path) -> None:
     """Of too many programs those go that have not run for longest."""
-    files = list(folder.iterdir())
+    files = [path for path in folder.iterdir() if len(path.name) == _LONG_NAME and path.name.endswith(".json")]
     if len(files) > _MOST_PROGRAMS:
         for path in sorted(files, key=lambda path: path.stat().st_mtime)[: len(files) - _MOST_PROGRAMS]:
             path.unlink(missing_ok=True)

@@ -35,8 +35,8 @@ Stamps = tuple[tuple[int, ...], ...]  # of the files of a result, in the order o
 
 _LINE: Final = r"([0-9a-f]{2}/[0-9a-f]{2,128}-[0-9a-f]{16}) ([0-9]{1,12}) ([0-9a-f]{64})"
 _WAITING: Final = 1000  # results; who is turned away is verified after another opening
-_LASTS: Final = 7 * 86400.0  # seconds that a mark holds: disks lose bits without a word
-_RENEWED: Final = _LASTS / 2  # when a result is verified again in the background, so that nobody waits for it
+LASTS: Final = 7 * 86400.0  # seconds that a mark holds: disks lose bits without a word
+_RENEWED: Final = LASTS / 2  # when a result is verified again in the background, so that nobody waits for it
 _AT_REST: Final = 50_000_000  # nanoseconds: clocks of file systems tick every 10 ms at most
 _AT_REST_COARSE: Final = 2_500_000_000  # the same where stamps have whole seconds, or two
 _MOST_PARTLY: Final = 1000  # results of which is known which chunks were verified
@@ -100,7 +100,7 @@ class Verified:
         if stamps is None:
             return "unknown"
         mark = self._known.get(entry.location)
-        if mark is not None and mark.proof == _proof(entry, stamps, mark.at) and -60.0 <= now - mark.at < _LASTS:
+        if mark is not None and mark.proof == _proof(entry, stamps, mark.at) and -60.0 <= now - mark.at < LASTS:
             for part in parts:
                 part.sound[:] = b"\1" * len(part.sound)
             return "sound" if now - mark.at < _RENEWED else "aged"

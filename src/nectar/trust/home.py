@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
@@ -22,7 +23,8 @@ from nectar.trust.places import distrust, has_list, others_may_write, remove_lis
 
 MARK: Final = "shared.json"  # in a home: its owner shares it
 INDEX: Final = "catalog.db"
-_OURS: Final = (INDEX, "results", "programs", "rebuilds", "verified-", "holders")  # how names of ours in a home begin
+MARKS: Final = re.compile(r"verified-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")  # one for each start of a machine
+_OURS: Final = frozenset(("results", "programs", "rebuilds", "holders"))  # names in a home, beside those of the index
 _OPEN_BEFORE: Final = "was-open"  # in a home: others could write there until the time of this file
 _FOLDERS: Final = ("results", "results/data", "results/staging", "results/trash", "programs", "rebuilds")
 
@@ -219,7 +221,9 @@ def _tighten(folder: Path, status: os.stat_result) -> None:
 
 def _ours(folder: Path) -> list[str]:
     """The names in a folder that are those of a home."""
-    return [name for name in os.listdir(folder) if name.startswith(_OURS)]
+    return [
+        name for name in os.listdir(folder) if name in _OURS or name.startswith(INDEX) or MARKS.fullmatch(name)
+    ]
 
 
 def _close_to_others(folder: Path, was_open: bool) -> None:
@@ -229,7 +233,7 @@ def _close_to_others(folder: Path, was_open: bool) -> None:
     for name in _ours(folder):
         path = folder / name
         with suppress(OSError):
-            if name.startswith("verified-") and was_open:
+            if MARKS.fullmatch(name) and was_open:
                 path.unlink()  # they could have said that anything was
             elif stat.S_ISREG(os.lstat(path).st_mode):
                 path.chmod(0o600)
