@@ -221,9 +221,7 @@ def _tighten(folder: Path, status: os.stat_result) -> None:
 
 def _ours(folder: Path) -> list[str]:
     """The names in a folder that are those of a home."""
-    return [
-        name for name in os.listdir(folder) if name in _OURS or name.startswith(INDEX) or MARKS.fullmatch(name)
-    ]
+    return [name for name in os.listdir(folder) if name in _OURS or name.startswith(INDEX) or MARKS.fullmatch(name)]
 
 
 def _close_to_others(folder: Path, was_open: bool) -> None:
