@@ -1,5 +1,6 @@
 """What may be a credential is left out of texts, by what it is called and by what it looks like; the rest stays."""
 
+import time
 from random import Random
 
 import pytest
@@ -16,6 +17,7 @@ CALLED = [
     f"dbPassword: {CANARY}", f"<password>{CANARY}</password>", f"OPTIONS (user 'x', password '{CANARY}')",
     f"CREATE USER x IDENTIFIED BY '{CANARY}'", f"pg_dump --password {CANARY} db", f"X-Api-Key: {CANARY}",
     f"aws_secret_access_key={CANARY}", f"'passwd' => '{CANARY}'", f"Cookie: a={CANARY}; b={CANARY}",
+    f"note: the password={CANARY}", f"at 10:30 token={CANARY}",
     f"Authorization: Bearer {CANARY}", f"{{'Authorization': 'Basic {CANARY}'}}", f"connection_string={CANARY}",
 ]  # fmt: skip
 ADDRESSES = [
@@ -108,3 +110,64 @@ def test_numbers_hold_no_credentials():
     refused = sum(looks_secret(Random(seed).randbytes(1 << 18)) for seed in range(20))
     assert refused <= 1
     assert looks_secret(Random(0).randbytes(1 << 18) + b"password='hunter2'" + Random(1).randbytes(1 << 18))
+
+
+# texts that were made to take long, or are just long
+
+HOSTILE = [
+    ("", "x://", ""), ("://", "a:", ""), ("", "://:", ""), ("eyJ", "://:", "@"), ("", "a://b@", ""),
+    ("", "://a:b@", "@"), ("", "-eyJ", "\n"), ("", "eyJ--", ""), ("cookie:", " ", "..."), ("cookie:", "\\", "..."),
+    ("cookie", "\\", "x"), ("cookie:", "\n ", "..."), ("token ", "a-", ""), ("token=", '"\\', ""),
+    ("password", " ", "x"), ("identified", " ", ""), ("token=", "\\", ""), ("", "basic ", ""), ("bearer ", "a", "!"),
+    ('token="""', "a", ""), ("", "token='''", "\n"), ("key:", " a|", ""), ('key="', '\\"', "\n"), ("", 'key="\n', ""),
+    ("--", "-", " "), ("", "--key ", ""), ("-----BEGIN ", "A ", ""), ("", "-----BEGIN PRIVATE KEY", ""),
+    ("", "SG.aaaaaaaaaaaaaaaa", ""), ("token ", "a", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "again", "after"), HOSTILE)
+@pytest.mark.parametrize("function", [redacted, looks_secret])
+def test_no_text_takes_more_than_its_length(function, before, again, after):
+    """Other threads wait as long as a pattern is searched for. Told by time, as nothing else tells it."""
+
+    def seconds(length):
+        text = before + again * (length // len(again)) + after
+        begin = time.thread_time()
+        function(text)
+        return time.thread_time() - begin
+
+    short = min(seconds(1_000) for _ in range(5))
+    long = min(seconds(16_000) for _ in range(2))
+    assert long < 64 * max(short, 3e-4), "16 times the length; if each start went to the end, 256 times the work"
+
+
+@pytest.mark.parametrize("text", [*CALLED, *ADDRESSES, *LOOKS])
+@pytest.mark.parametrize("again", ["x://", "a:", "://a:a ", "-eyJ", "lorem ipsum, ", "\\ ", "a-"])
+def test_credentials_are_found_in_long_texts(text, again):
+    clean = redacted(f"{again * 2000} {text} {again * 2000}")
+    assert CANARY not in clean
+    assert KEY[8:24] not in clean
+
+
+@pytest.mark.parametrize(
+    "text",
+    [f"x://bob:{'p@/:' * 3000}{CANARY}@host/x", f"x://{'u' * 9000}:{CANARY}@host", f"password='{'p' * 20_000}{CANARY}'",
+     f"Authorization: {'a' * 20_000}{CANARY}", f"eyJ{'h' * 900}.{CANARY}.{CANARY}",
+     f"eyJ{'h' * 4000}.{CANARY}.{CANARY}", f"cookie:{' ' * 50}{CANARY}",
+     f"-----BEGIN PRIVATE KEY-----\n{'k' * 20_000}{CANARY}"],
+)  # fmt: skip
+def test_long_credentials_are_left_out_as_a_whole(text):
+    clean = redacted(f"before {text}")
+    assert CANARY not in clean
+    assert redacted(clean) == clean
+
+
+@pytest.mark.parametrize(
+    ("text", "clean"),
+    [("x://a:1@h/y://b:2@c z://u@h", "x://...@c z://...@h"), ("x://h:80/a@b", "x://h:80/a@b"), ("x://h:80@b", "x://...@b"),
+     ("x://u@y://v:1@w", "x://...@y://...@w"), ("abfs://c@a y://u@h", "abfs://c@a y://...@h"),
+     ("abfs://c:1@a", "abfs://...@a"), ("x://@h", "x://...@h"), ("x://a<b@c", "x://a<b@c"), ("x://a?b=c@d", "x://a?b=c@d")],
+)  # fmt: skip
+def test_users_in_addresses(text, clean):
+    assert redacted(text) == clean
+    assert redacted(clean) == clean

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from typing import Final
 
@@ -44,12 +44,13 @@ _SIGNS: Final = (
     "basic ",
 )  # fmt: skip
 _LOOKS: Final = (
-    r"-----BEGIN [A-Z ]*PRIVATE KEY.*?(?:-----END [A-Z ]*-----|\Z)",
+    r"-----BEGIN [A-Z ]{0,64}PRIVATE KEY.*?(?:-----END [A-Z ]{0,64}-----|\Z)",
     r"(?<![A-Za-z0-9])(?:AKIA|ASIA|AROA|AIDA)[0-9A-Z]{12,}",
     r"(?<![A-Za-z0-9])(?:gh[pousr]_|github_pat_)[A-Za-z0-9_]{16,}",
     r"(?<![A-Za-z0-9])glpat-[\w-]{16,}",
     r"(?<![A-Za-z0-9])(?:xox[a-z]-|xapp-)[\w-]{8,}",
-    r"(?<![A-Za-z0-9])eyJ[\w-]{8,}\.[\w-]{4,}(?:\.[\w-]*)?",
+    # Without a dot a long one is enough: not every beginning of one may be followed to its end.
+    r"(?<![A-Za-z0-9])eyJ(?:[\w-]{8,1024}+\.[\w-]{4,}|[\w-]{1025,}(?:\.[\w-]*)?)(?:\.[\w-]*)?",
     r"(?<![A-Za-z0-9])(?:sk-|sk_live_|sk_test_|rk_live_)[\w-]{16,}",
     r"(?<![A-Za-z0-9])AIza[\w-]{30,}",
     r"(?<![A-Za-z0-9])ya29\.[\w-]{16,}",
@@ -62,6 +63,7 @@ _LOOKS: Final = (
 )
 # What names in addresses hold besides: there `key` alone is one, and what is left out by mistake costs little.
 _IN_ADDRESSES: Final = r"token|auth|session|sig(nature)?$|^key$"
+_OF_CONTAINERS: Final = ("abfs://", "abfss://", "wasb://", "wasbs://", "az://")  # before the host is the name of one
 _QUOTES: Final = (
     r'''"{3}.*?"{3}''', r"""'{3}.*?'{3}""",
     r'''\\+"[^"\\\n]*\\+"''', r"""\\+'[^'\\\n]*\\+'""",  # in a text within a text
@@ -97,7 +99,7 @@ def redacted(text: str) -> str:
     if not may_hold_secret(text):
         return text
     text = _looks().sub(HIDDEN, text)
-    text = _in_address().sub(rf"\1{HIDDEN}@", text)
+    text = _without_users(text)
     text = _header().sub(rf"\1{HIDDEN}", text)
     text = _scheme_and_token().sub(rf"\1{HIDDEN}", text)
     text = _called().sub(_without_value, text)
@@ -128,7 +130,7 @@ def _any_looks_secret(content: bytes) -> bool:
 
 
 def _looks_secret(text: str) -> bool:
-    if _looks().search(text) or any(not match[2].startswith(HIDDEN) for match in _in_address().finditer(text)):
+    if _looks().search(text) or any(not text.startswith(HIDDEN, begin) for begin, _ in _users(text)):
         return True
     if _scheme_and_token().search(text):
         return True
@@ -158,6 +160,37 @@ def _places(content: bytes, sign: bytes) -> Iterator[int]:
         place = content.find(sign, place + 1)
 
 
+# users in addresses
+
+
+def _without_users(text: str) -> str:
+    pieces, after = [], 0
+    for begin, end in _users(text):
+        pieces += [text[after:begin], HIDDEN]
+        after = end
+    return "".join([*pieces, text[after:]])
+
+
+def _users(text: str) -> Iterator[tuple[int, int]]:
+    """Where users, or users and passwords, stand in addresses: between `://` and the `@` before the host.
+
+    A password may hold signs that should have been escaped: it ends with the last `@` of the word. One pattern for all
+    of that would try each `://` with each `:` and each `@` behind it, and others wait as long as it does.
+    """
+    for word in _word().finditer(text):
+        at, last = word.start(), text.rfind("@", *word.span())
+        while last >= 0 and (sign := text.find("://", at, last)) >= 0:
+            at = begin = sign + 3
+            user = _user()(text, begin)
+            assert user is not None  # it may be empty
+            if user[1]:
+                yield begin, last
+                break
+            if text[user.end()] == "@" and not text.endswith(_OF_CONTAINERS, 0, begin):
+                yield begin, user.end()
+                at = user.end()
+
+
 # patterns, compiled when the first text comes by that may hold something
 
 
@@ -167,21 +200,21 @@ def _looks() -> re.Pattern[str]:
 
 
 @cache
-def _in_address() -> re.Pattern[str]:
-    """Before the host of an address: a user and a password, which may hold signs that should have been escaped.
+def _word() -> re.Pattern[str]:
+    return re.compile(r"""[^\s"'<>]+""")
 
-    Before that of Azure there may be the name of a container.
-    """
-    password = r"""[^/\s"'<>@?#]*:(?!\d{1,5}[/?#"'\s])[^\s"'<>]*"""
-    user = r"""(?<!abfs://)(?<!abfss://)(?<!wasb://)(?<!wasbs://)(?<!az://)[^/\s"'<>@?#]*"""
-    return re.compile(f"(://)({password}|{user})@")
+
+@cache
+def _user() -> Callable[[str, int], re.Match[str] | None]:
+    """A user, and the sign before a password if it is not one before a port."""
+    return re.compile(r"""[^/\s"'<>@?#:]*(:(?!\d{1,5}[/?#"'\s]))?""").match
 
 
 @cache
 def _header() -> re.Pattern[str]:
     """A header with everything behind it, up to the end of its line or text."""
-    called = r"""(?<![\w])(?:proxy-)?(?:authorization|(?:set-)?cookie)\\*["']?\s*:\s*\\*["']?"""
-    return re.compile(rf"""({called})(?![\s"'\\]*\.\.\.)[^"'\\\n]+""", re.IGNORECASE)
+    called = r"""(?<![\w])(?:proxy-)?(?:authorization|(?:set-)?cookie)\\{0,32}["']?\s{0,32}:\s{0,32}\\{0,32}["']?"""
+    return re.compile(rf"""({called})(?![\s"'\\]{{0,99}}\.\.\.)[^"'\\\n]+""", re.IGNORECASE)
 
 
 @cache
@@ -217,11 +250,12 @@ def _without_value(match: re.Match[str]) -> str:
 
 def _hides(match: re.Match[str]) -> bool:
     """Whether a name with a value behind it is one of a credential, and the value is there."""
-    name, _, value = (each for each in match.groups() if each is not None)
+    name, between, value = (each for each in match.groups() if each is not None)
     value = value.strip("\\\"'")
     if not value or value.startswith(HIDDEN) or value in ("None", "True", "False", "null", "true", "false"):
         return False
-    return is_secret_name(name) or name.lower().startswith("identified")
+    # What seems to be the type of a variable may be words of a sentence: `note: the password=...`.
+    return is_secret_name(name) or is_secret_name(between) or name.lower().startswith("identified")
 
 
 # logs
