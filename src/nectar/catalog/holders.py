@@ -13,6 +13,7 @@ import os
 import socket
 import stat
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -23,6 +24,7 @@ from blake3 import blake3
 from nectar.catalog.life import is_running
 from nectar.catalog.process import boot, is_there, status_of, text_of
 from nectar.trust.files import PRIVATE, Access, create
+from nectar.trust.held import hold
 
 try:
     import fcntl
@@ -189,6 +191,7 @@ class _Lock:
 
     def __init__(self, fd: int, identity: tuple[int, int]) -> None:
         self._fd, self._identity = fd, identity
+        self._let_go: Callable[[], object] = bool
         self._users = 0
         self._mine = (0, 0)
 
@@ -200,6 +203,7 @@ class _Lock:
             if lock is None:
                 fd = _opened(path, access)
                 lock = cls._open[_identity(os.fstat(fd))] = cls(fd, _identity(os.fstat(fd)))
+                lock._let_go = hold(path)
             lock._users += 1
             return lock
 
@@ -246,6 +250,7 @@ class _Lock:
             if self._users == 0:
                 del self._open[self._identity]
                 os.close(self._fd)
+                self._let_go()
 
 
 def _identity(status: os.stat_result) -> tuple[int, int]:

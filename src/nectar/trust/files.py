@@ -12,7 +12,7 @@ import stat
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-from nectar.trust import people
+from nectar.trust import held, people
 
 _NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0)
 _USUAL: Final = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -57,7 +57,11 @@ def append(path: str | os.PathLike[str], access: Access = PRIVATE) -> int:
 
 
 def opened(path: str | os.PathLike[str], *, links: bool = False) -> int:
-    """A descriptor of a plain file, for reading. links: the path may be a link to it."""
+    """A descriptor of a plain file, for reading. links: the path may be a link to it.
+
+    Raises OSError also if this process would lose locks when it is closed.
+    """
+    held.refuse(path, links=links)
     return _plain(os.open(path, os.O_RDONLY | _AT_ONCE | _USUAL | (0 if links else _NO_LINK)), path)
 
 
@@ -115,6 +119,10 @@ def grant(what: int | str | os.PathLike[str], mode: int, access: Access) -> None
         return
     with suppress(OSError):  # file systems without modes or groups; then those of the mount count
         if access.group is None:
+            os.chmod(what, mode)
+            return
+        if not isinstance(what, int) and held.is_held(what):
+            os.chown(what, -1, access.group)
             os.chmod(what, mode)
             return
         fd = what if isinstance(what, int) else os.open(what, os.O_RDONLY | _NO_LINK | _USUAL)

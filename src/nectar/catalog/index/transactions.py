@@ -23,6 +23,7 @@ from nectar.catalog.index.spare import Spare, lacks_room
 from nectar.errors import CatalogFailure, CatalogUnavailableError
 from nectar.faults import Reach, nowhere
 from nectar.trust.files import PRIVATE, Access
+from nectar.trust.held import hold
 
 _T = TypeVar("_T")
 _INHERITED: Final[set[sqlite3.Connection]] = set()
@@ -50,6 +51,7 @@ class Transactions:
         self.read_only = read_only
         self._reach, self._access, self._alone_if_full = reach, access, alone_if_full
         self._spare = Spare(self.path, reach, access)
+        self._let_go: Callable[[], object] = bool  # lets go of the files that others must not open
         with _opening:
             self._open()
             _live.add(self)
@@ -110,6 +112,9 @@ class Transactions:
             self._translate(self._migrate if version else self._begin)
         if not self.read_only:
             self._spare.hold()
+        self._let_go()
+        # Locks lie on the file itself and on what processes share, which is there once it was read.
+        self._let_go = weakref.finalize(self, hold(self.path, f"{self.path}-shm"))
 
     def _begin(self) -> None:
         """A new file has its tables, and nobody waits for the disk.
@@ -278,6 +283,7 @@ class Transactions:
             self._connection.close()
             if self._reader is not None:
                 self._reader.close()
+            self._let_go()
 
 
 # SQLite has locks of its own. A child that is born while a thread holds one could never use SQLite again: nobody would

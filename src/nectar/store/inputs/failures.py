@@ -16,6 +16,7 @@ _ADVICE: Final = {
     errno.EIO: "the device failed: look into the system's log",
     errno.ESTALE: "the network file system lost it: mount it again",
     errno.EMFILE: "too many files are open: close some, or raise the limit (ulimit -n)",
+    errno.EBUSY: "it is a catalog that this process uses; hand over a copy of it",
     errno.ELOOP: "its links lead in a circle: repair them",
     errno.EISDIR: "name the files in it, or hand over the folder as a folder",
 }

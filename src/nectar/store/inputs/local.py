@@ -32,6 +32,7 @@ from nectar.store.inputs.mounts import ASK_BY_OPENING, KEEP_CHANGE_TIME, OF_THIS
 from nectar.store.inputs.paths import leads_there_since
 from nectar.store.inputs.writers import may_be_written
 from nectar.trust import people
+from nectar.trust.held import refuse
 from nectar.trust.places import Way, distrust_in, way_into
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class LocalInputs:
     def _read_once(self, path: str) -> Reading | None:
         now = self._clock.now()
         with failures.telling(path):
-            fd = os.open(path, _OPEN)
+            fd = _opened(path)
             try:
                 before = status_of(fd)
                 if _is_hollow(before):
@@ -138,7 +139,7 @@ class LocalInputs:
 
         now = self._clock.now()
         with failures.telling(path):
-            fd = os.open(path, _OPEN)
+            fd = _opened(path)
             try:
                 before = status_of(fd)
                 seen = self._seen(path, before, self._mounts.kind(path, before.st_dev, now), now)
@@ -188,8 +189,13 @@ def status_of(fd: int) -> os.stat_result:
     return os.fstat(fd)
 
 
+def _opened(path: str) -> int:
+    refuse(path)
+    return os.open(path, _OPEN)
+
+
 def _status_by_opening(path: str) -> os.stat_result:
-    fd = os.open(path, _OPEN)
+    fd = _opened(path)
     try:
         return status_of(fd)
     finally:

@@ -13,6 +13,8 @@ import signal
 from contextlib import suppress
 from typing import Any, Final
 
+from nectar.trust.held import is_held
+
 try:
     import fcntl
 except ImportError:  # not a Unix
@@ -30,6 +32,8 @@ def may_be_written(path: str) -> bool:
     """
     if not hasattr(_fcntl, "F_SETLEASE"):
         return False
+    if is_held(path):
+        return True
     try:
         fd = os.open(path, _OPEN)
     except OSError:
