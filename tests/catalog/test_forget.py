@@ -7,23 +7,28 @@ import sqlite3
 import subprocess
 import sys
 import zlib
+from pathlib import Path
 
 import polars as pl
 import pytest
 from click.testing import CliRunner
-from tests.catalog.making import entry, key, opened, read
+from tests.catalog.making import entry, folder_of, key, opened, read
 
+from nectar.catalog import forget as forgetting
 from nectar.catalog.check import check
 from nectar.catalog.forget import forget
 from nectar.cli.app import main
 from nectar.model.entry import RECIPE_LABEL, Job, JobPart, Version
 from nectar.model.forgetting import Asked
 from nectar.model.lineage import FileRead, FunctionUsed, Sources
+from nectar.model.wanted import Wanted
 from nectar.store.layout import MANIFEST
+from nectar.trust.held import is_held
 
 TEXT = "Ada Lovelace 1815"
 FILE = "/data/people/ada-lovelace.parquet"
 OTHER = "/data/orders.parquet"
+ONE, TWO = f"{1:032x}.json", f"{2:032x}.json"  # what is known of programs
 
 
 def holding(home, *texts):
@@ -75,8 +80,8 @@ def home(tmp_path):
     fill(catalog)
     catalog.close()
     (home / "programs").mkdir(exist_ok=True)
-    (home / "programs" / "1.json").write_text(json.dumps({"sites": {f"/home/{TEXT}/etl.py:3": [1, 1, 1, 1]}}))
-    (home / "programs" / "2.json").write_text(json.dumps({"sites": {"/home/etl.py:3": [1, 1, 1, 1]}}))
+    (home / "programs" / ONE).write_text(json.dumps({"sites": {f"/home/{TEXT}/etl.py:3": [1, 1, 1, 1]}}))
+    (home / "programs" / TWO).write_text(json.dumps({"sites": {"/home/etl.py:3": [1, 1, 1, 1]}}))
     return home
 
 
@@ -89,12 +94,12 @@ def forgotten(home, asked, *, apply=True):
 
 
 def test_no_byte_of_a_text_is_left(home):
-    assert {"catalog.db", "1.json", "recipe_parts", "function_texts", "jobs"} <= set(holding(home, TEXT))
+    assert {"catalog.db", ONE, "recipe_parts", "function_texts", "jobs"} <= set(holding(home, TEXT))
     done = forgotten(home, Asked(texts=(TEXT,)))
     assert done.left == ()
     assert holding(home, TEXT) == []
     assert {key(1), key(2), key(3), key(4)} <= set(done.keys)
-    assert [os.path.basename(path) for path in done.files] == ["1.json"]
+    assert [os.path.basename(path) for path in done.files] == [ONE]
 
 
 def test_no_byte_is_left_of_a_file_and_of_what_was_made_from_it(home):
@@ -136,7 +141,7 @@ def test_a_dry_run_tells_the_same_and_changes_nothing(home):
     before = dump(home)
     told = forgotten(home, asked, apply=False)
     assert dump(home) == before
-    assert (home / "programs" / "1.json").exists()
+    assert (home / "programs" / ONE).exists()
     done = forgotten(home, asked)
     assert (told.rows, told.keys, told.names, told.files) == (done.rows, done.keys, done.names, done.files)
     assert dump(home) != before
@@ -174,9 +179,10 @@ def test_a_result_that_somebody_is_reading_is_told_of(home):
     leases = catalog.lease([kept], 3600)
     done = forget(catalog, home, Asked(texts=(TEXT,)), apply=True)
     assert ["somebody is reading" in each for each in done.left][0]
+    catalog = opened(home)
     catalog.end(leases)
-    assert forget(catalog, home, Asked(texts=(TEXT,)), apply=True).left == ()
     catalog.close()
+    assert forgotten(home, Asked(texts=(TEXT,))).left == ()
     assert not [folder for folder, _, names in os.walk(home) if MANIFEST in names and key(1).hex() in folder]
 
 
@@ -184,22 +190,166 @@ def test_a_reader_of_the_catalog_is_told_of_as_long_as_it_reads(home):
     reader = sqlite3.connect(home / "catalog.db", isolation_level=None)
     reader.execute("BEGIN")
     reader.execute("SELECT COUNT(*) FROM entries").fetchone()
-    catalog = opened(home)
-    done = forget(catalog, home, Asked(texts=(TEXT,)), apply=True)
+    done = forgotten(home, Asked(texts=(TEXT,)))
     assert [each for each in done.left if "another process is reading it" in each]
     reader.close()
-    assert forget(catalog, home, Asked(texts=(TEXT,)), apply=True).left == ()
-    catalog.close()
+    assert forgotten(home, Asked(texts=(TEXT,))).left == ()
     assert holding(home, TEXT) == []
 
 
-def test_texts_that_were_cut_off_count_by_their_beginnings():
-    asked = Asked(texts=("a long password of somebody",))
-    assert asked.is_in("f(x='a long pas...')")
-    assert not asked.is_in("f(x='a lo...')")
-    assert asked.is_in('"a long password of somebody"')
-    assert Asked(texts=('say "x"\n',)).is_in(json.dumps('they say "x"\n there'))
-    assert Asked(texts=("müller",)).is_in("f(name='m%C3%BCller')")
+ABC = "/data/people/ada-lovelace.parquet.bak"  # begins like the file
+MOUNTED = f"/mnt{FILE}"  # and ends like it
+
+
+@pytest.fixture
+def alike(home):
+    """What is on record of files whose names only begin or end like that of the file."""
+    catalog = opened(home)
+    for number, file in ((30, ABC), (40, MOUNTED), (50, FILE)):
+        sources = Sources((FileRead(file, key(number), 10),), (), site=f"etl.py:{number} reads '{file}'")
+        recipe = catalog.put_recipe([b"\x80recipe" + file.encode() + b"abc", json.dumps({"path": file}).encode()])
+        catalog.keep(key(number), key(2), b"4" * 3000, seconds=9.0, sources=lambda it=sources: it, recipe=recipe,
+                     about=f"scan of {file}")  # fmt: skip
+        frame = pl.DataFrame({"path": [file, "abc"] * 1000, "same": [file] * 2000})
+        catalog.keep(key(number + 1), key(2), frame, table=True, seconds=9.0)
+        catalog.keep(key(number + 2), key(2), [file, "abc"], seconds=9.0)
+        catalog.index.add_version(Version(f"{RECIPE_LABEL}{key(number).hex()}", key(2), recipe, 0.0))
+        catalog.add_version(f"script of {file}", key(number), b"{}")
+        catalog.bind(f"alike/{number}", key(number), f"about {file}.")
+    catalog.close()
+    (home / "programs" / f"{3:032x}.json").write_text(json.dumps({"sites": {f"{ABC}:3": [1, 1, 1, 1]}}))
+    return home
+
+
+def test_a_file_is_not_another_whose_name_begins_or_ends_like_it(alike):
+    before = forgotten(alike, Asked(files=(FILE,)), apply=False)
+    done = forgotten(alike, Asked(files=(FILE,)))
+    assert done.left == ()
+    assert done.keys == before.keys
+    assert set(done.keys) == {key(4), key(5), key(50), key(51), key(52)}
+    assert done.files == ()
+    catalog = opened(alike)
+    for number in (30, 40):
+        assert read(catalog, number, 2) == b"4" * 3000
+        assert read(catalog, number + 2, 2) == [ABC if number == 30 else MOUNTED, "abc"]
+        assert catalog.index.resolve(f"alike/{number}").key == key(number)
+        assert catalog.index.lookup([key(number)])[key(number)].recipe
+        assert catalog.index.trace_results([key(number)], "upstream").files
+    assert check(catalog, thorough=True) == []
+    catalog.close()
+    assert not forgotten(alike, Asked(files=(FILE,)))
+
+
+def test_a_folder_is_not_another_whose_name_begins_like_it(alike):
+    done = forgotten(alike, Asked(files=("/data/peo",)))
+    assert not done
+    assert done.left == ()
+    assert {key(4), key(5), key(30), key(31), key(32)} <= set(forgotten(alike, Asked(files=("/data/people",))).keys)
+    catalog = opened(alike)
+    assert read(catalog, 40, 2) == b"4" * 3000
+    catalog.close()
+
+
+def test_of_a_person_only_the_whole_name_counts(home):
+    catalog = opened(home)
+    for number, person in enumerate(("ann@desk", "joanna@desk", "anna@desk", "ann.lee@desk", "desk@ann")):
+        catalog.index.add(entry(90 + number, producer=person), "", 0.0, catalog.clock.now())
+    catalog.close()
+    assert forgotten(home, Asked(people=("ann",))).rows == {"entries": 1}
+    catalog = opened(home)
+    left = [catalog.index.lookup([key(90 + number)])[key(90 + number)].producer for number in range(5)]
+    assert left == ["", "joanna@desk", "anna@desk", "ann.lee@desk", "desk@ann"]
+    catalog.close()
+
+
+@pytest.mark.parametrize("apply", [False, True])
+def test_a_damaged_result_goes_when_it_is_applied(home, apply):
+    catalog = opened(home)
+    catalog.keep(key(70), key(1), b"5" * 5000, seconds=9.0, made_from=[catalog.index.lookup([key(11)])[key(11)]])
+    folder = folder_of(catalog, catalog.index.lookup([key(11)])[key(11)])
+    part = next(path for path in folder.iterdir() if path.name != MANIFEST)
+    part.write_bytes(part.read_bytes()[:-100])
+    catalog.close()
+    done = forgotten(home, Asked(texts=(TEXT,)), apply=apply)
+    assert done.damaged == (key(11),)
+    catalog = opened(home)
+    assert (key(11) in catalog.index.lookup([key(11)])) is not apply
+    assert (key(70) in catalog.index.lookup([key(70)])) is not apply, "it was made from it"
+    assert folder.exists() is not apply
+    catalog.close()
+
+
+def test_results_are_read_once_and_by_nobody_else(home):
+    catalog = opened(home)
+    catalog.store._verifier.submit = lambda entry: pytest.fail("it is read again in the background")
+    forget(catalog, home, Asked(texts=(TEXT,)), apply=False)
+    catalog.close()
+
+
+def test_the_bytes_of_a_home_are_looked_at_by_a_process_that_holds_no_locks_there(home):
+    """It would lose all of them as soon as it closes one of these files."""
+    catalog, seen = opened(home), []
+    assert catalog.presence.name
+    asked = Asked(texts=(TEXT,))
+    look = forgetting._names
+    try:
+        forgetting._names = lambda path, wanted: seen.append((path.name, is_held(path))) or look(path, wanted)
+        assert forget(catalog, home, asked, apply=True).left == ()
+    finally:
+        forgetting._names = look
+    assert {"catalog.db", "holders"} <= {name for name, _ in seen}
+    assert not [name for name, held in seen if held]
+
+
+def test_files_that_this_process_uses_are_not_looked_at_but_told_of(home):
+    others = opened(home)
+    others.presence.name  # noqa: B018 - asked for, so that the file is there
+    before = locks(home)
+    done = forgotten(home, Asked(texts=(TEXT,)))
+    told = [each for each in done.left if "this process uses it" in each]
+    assert {os.path.basename(each.partition(":")[0]) for each in told} == {"catalog.db", "catalog.db-shm", "holders"}
+    assert locks(home) == before
+    others.close()
+    assert forgotten(home, Asked(texts=(TEXT,))).left == ()
+
+
+def locks(home):
+    """Files of a home on which this process holds locks, as Linux tells it."""
+    if not os.path.exists("/proc/locks"):
+        pytest.skip("the system does not tell")
+    numbers = {os.stat(home / name).st_ino: name for name in os.listdir(home)}
+    lines = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+    found = {numbers.get(int(line[5].split(":")[2])) for line in lines if line[4] == str(os.getpid())} - {None}
+    assert {"catalog.db", "catalog.db-shm", "holders"} <= found
+    return found
+
+
+def test_pipes_do_not_hold_it_up_and_what_cannot_be_read_is_told_of(home, monkeypatch):
+    os.mkfifo(home / "pipe")
+    (home / "link").symlink_to("nowhere")
+    (home / "secret").write_text("x")
+    refused = forgetting.opened
+    monkeypatch.setattr(forgetting, "opened", lambda path, **options: refused(path, **options) if path.name != "secret"
+                        else os.open("/nowhere/at all" * 999, os.O_RDONLY))  # fmt: skip
+    (told,) = forgotten(home, Asked(texts=(TEXT,))).left
+    assert told.startswith(f"{home / 'secret'}: it cannot be looked at (")
+
+
+@pytest.mark.parametrize("place", range(0, 1 << 16, 4099))
+def test_it_is_found_wherever_a_long_file_is_cut_into_pieces(tmp_path, monkeypatch, place):
+    monkeypatch.setattr(forgetting, "_PIECE", 1 << 10)
+    path = tmp_path / "file"
+    wanted = Wanted(("/d/a",), (TEXT,), ("/d/abc.csv", "/mnt/d/a"))
+    rest = (1 << 16) - place
+    for content, found in (
+        (TEXT, True),
+        ("/d/a", True),
+        ("/d/abc.csv", False),
+        ("/mnt/d/a", False),
+        ("/d/abd.csv", True),
+    ):
+        path.write_bytes(b"\0" * place + content.encode() + b"\0" * rest)
+        assert forgetting._names(path, wanted) is found
 
 
 # the command
@@ -213,11 +363,12 @@ def test_the_command_tells_and_then_does_it(home):
     told = run(home, "--text", TEXT)
     assert told.exit_code == 0
     assert "--apply does it" in told.output
+    assert "also within a longer word" in told.output
     assert holding(home, TEXT)
     done = run(home, "--text", TEXT, "--apply", "--json")
     assert done.exit_code == 0
     record = json.loads(done.output)
-    assert set(record) == {"home", "applied", "rows", "results", "names", "files", "left"}
+    assert set(record) == {"home", "applied", "rows", "results", "damaged", "names", "files", "left"}
     assert record["applied"]
     assert record["left"] == []
     assert holding(home, TEXT) == []

@@ -20,7 +20,7 @@ _SHORTEST: Final = 4  # characters of a text: a shorter one is in almost everyth
 @click.command()
 @click.option("--file", "files", multiple=True, help="A path or URL, or a folder: results that were made from it go.")
 @click.option("--person", "people", multiple=True, help="A user, or user@machine: results stay, and nobody made them.")
-@click.option("--text", "texts", multiple=True, help="Any text: a password, an address, the name of somebody.")
+@click.option("--text", "texts", multiple=True, help="Any text, also within words: a password, an address, a name.")
 @click.option("--apply", is_flag=True, help="Delete for good; without it, only say what would be deleted.")
 @common_options
 def forget(
@@ -49,7 +49,7 @@ def forget(
         if as_json:
             print_json({"home": str(settings.home), "applied": apply, **_record(done)})
         else:
-            _print(done, apply)
+            _print(done, apply, texts)
         if apply and done.left:
             raise SystemExit(1)
 
@@ -63,16 +63,18 @@ def _record(done: Forgotten) -> dict[str, object]:
     return {
         "rows": done.rows,
         "results": [key.hex() for key in done.keys],
+        "damaged": [key.hex() for key in done.damaged],
         "names": list(done.names),
         "files": list(done.files),
         "left": list(done.left),
     }
 
 
-def _print(done: Forgotten, applied: bool) -> None:
+def _print(done: Forgotten, applied: bool, texts: tuple[str, ...]) -> None:
     verb = "gone" if applied else "to go"
     for title, items in (
         (f"{number_of(len(done.keys), 'result')} {verb}", [short(key) for key in done.keys]),
+        (f"{number_of(len(done.damaged), 'damaged result')} {verb}: nobody can tell", list(map(short, done.damaged))),
         (f"{number_of(len(done.names), 'name')} with versions {verb}", list(done.names)),
         (f"{number_of(len(done.files), 'file')} {verb}", list(done.files)),
         (
@@ -95,4 +97,6 @@ def _print(done: Forgotten, applied: bool) -> None:
     elif applied:
         echo("It is forgotten." if not done.left else "The rest is forgotten.")
     else:
+        if texts:
+            echo("A text is looked for wherever it stands, also within a longer word.")
         echo("Nothing was deleted: --apply does it.")

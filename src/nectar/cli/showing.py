@@ -30,7 +30,6 @@ from nectar.quantities import show_duration, show_size
 from nectar.recipes.recipe import can_be_run, recipes_of
 from nectar.store.problem import Damaged, Gone
 from nectar.store.read import Result
-from nectar.store.store import Store
 
 _SHOWN_COLUMNS: Final = 30
 
@@ -118,8 +117,7 @@ def _print_history(history: list[Name]) -> None:
 
 
 def _content(catalog: Catalog, entry: Entry) -> Content:
-    # A store of its own: nothing is verified in the background, and what is found is only shown.
-    opened_result = Store(catalog.store.root).open(entry, verify="length")
+    opened_result = catalog.store.for_looking().open(entry, verify="length")
     if isinstance(opened_result, Gone):
         return Content((), (), f"missing: {opened_result.reason}")
     if isinstance(opened_result, Damaged):

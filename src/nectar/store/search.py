@@ -5,30 +5,29 @@ Law: nothing is unpickled to find out. What an object has compressed itself is n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from nectar.model.wanted import Wanted
 from nectar.store.read import Result
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def holds(result: Result, forms: Sequence[bytes]) -> bool:
-    """Whether any of these bytes are in a result. Raises StoreFailure if it cannot be read."""
-    if any(_is_in(view, forms) for view in result.contents()):
+def holds(result: Result, wanted: Wanted) -> bool:
+    """Whether one of these is named in a result. Raises StoreFailure if it cannot be read."""
+    if any(wanted.in_bytes(bytes(memoryview(view))) for view in result.contents()):
         return True
     if result.kind == "object":
         return False
     table = result.to_arrow()
-    metadata = str(table.schema.metadata or "").encode()
-    names = "\n".join(table.column_names).encode()
-    return (
-        _is_in(metadata, forms)
-        or _is_in(names, forms)
-        or any(
-            _is_in(buffer, forms) for column in table.columns for chunk in column.chunks for buffer in _buffers(chunk)
-        )
+    metadata = str(table.schema.metadata or "")
+    return wanted.in_text("\n".join([metadata, *table.column_names])) or any(
+        wanted.in_bytes(bytes(memoryview(buffer)))
+        for column in table.columns
+        for chunk in column.chunks
+        for buffer in _buffers(chunk)
     )
 
 
@@ -36,8 +35,3 @@ def _buffers(array: pa.Array) -> Iterator[Any]:
     yield from (buffer for buffer in array.buffers() if buffer is not None)
     if getattr(array, "dictionary", None) is not None:
         yield from _buffers(array.dictionary)
-
-
-def _is_in(content: Any, forms: Sequence[bytes]) -> bool:
-    plain = bytes(memoryview(content))
-    return any(form in plain for form in forms)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from nectar.catalog.index import names, rows
@@ -18,10 +18,14 @@ from nectar.catalog.index.seals import opened, seal, seal_of_followed
 from nectar.catalog.index.transactions import Transactions
 from nectar.model.entry import RECIPE_LABEL, Name
 from nectar.model.forgetting import Asked, Forgotten
+from nectar.model.wanted import Wanted
 
 # Texts of rows that go if one of them holds what is to be forgotten.
 _TEXTS: Final = {
     "observed": ("told",), "versions": ("label",), "functions": ("name", "place"), "names": ("name", "note"),
+}  # fmt: skip
+_NAMING: Final = {  # texts of other rows
+    "files": ("url",), "results": ("about", "site", "environment", "columns"), "entries": ("about",),
 }  # fmt: skip
 _PACKED: Final = {"recipe_parts": "content", "function_texts": "content", "jobs": "content"}
 # What belongs to nothing any more: a table, and what is not referred to.
@@ -68,6 +72,8 @@ class _Forgetting:
 
     def __init__(self, connection: sqlite3.Connection, asked: Asked, by: str, now: float) -> None:
         self._connection, self._asked, self._by, self._now = connection, asked, by, now
+        self._others = dict.fromkeys([*asked.others, *self._other_names(Wanted(asked.files, ()))])
+        self._wanted = Wanted(asked.files, asked.texts, tuple(self._others))
         self._rows: Counter[str] = Counter()
         self._names: dict[str, None] = {}
 
@@ -84,14 +90,21 @@ class _Forgetting:
         self._forget_orphans()
         for name in self._names:
             self._end(name)
-        return Forgotten({table: number for table, number in self._rows.items() if number}, keys, tuple(self._names))
+        rows = {table: number for table, number in self._rows.items() if number}
+        return Forgotten(rows, keys, tuple(self._names), others=tuple(self._others))
+
+    def _other_names(self, files: Wanted) -> Iterator[str]:
+        for table, columns in (*_NAMING.items(), *_TEXTS.items()) if files else ():
+            for _, *texts in self._select(table, columns):
+                for text in texts:
+                    yield from files.others_in(text) if isinstance(text, str) else ()
 
     # results
 
     def _keys(self) -> tuple[bytes, ...]:
         """The results that go: those that say so, and what was made from the files."""
         found = dict.fromkeys(self._asked.keys)
-        described = ("about", "site", "environment", "columns", "key")
+        described = (*_NAMING["results"], "key")
         found.update((key, None) for _, *texts, key in self._select("results", described) if self._holds(texts))
         found.update((key, None) for _, about, key in self._select("entries", ("about", "key")) if self._holds([about]))
         read = [number for number, url in self._select("files", ("url",)) if self._asked.is_file(url)]
@@ -120,13 +133,14 @@ class _Forgetting:
 
     def _forget_recipes(self) -> None:
         """Recipes go with each part that holds a text, and what leads to them. Histories tell files by their ends."""
-        ends = tuple("/".join(file.rsplit("/", 2)[-2:]).encode() for file in self._asked.files)
+        ends = Wanted(["/".join(file.rsplit("/", 2)[-2:]) for file in self._wanted.files], (), tuple(self._others))
         traces = {trace for (trace,) in self._connection.execute(
             "SELECT trace FROM versions WHERE SUBSTR(label, 1, ?) <> ?", (len(RECIPE_LABEL), RECIPE_LABEL)
         )}  # fmt: skip
         for number, identity, listed in self._select("recipes", ("identity", "parts")):
-            forms = (*self._asked.forms, *ends) if identity in traces else self._asked.forms
-            if forms and any(self._packed_holds(self._part(each), forms) for each in rows.digests_in(listed)):
+            parts = rows.digests_in(listed)
+            looked_for = [self._wanted, ends] if identity in traces else [self._wanted]
+            if any(self._packed_holds(self._part(part), each) for each in looked_for if each for part in parts):
                 self._delete("recipes", [number])
                 self._delete_where("versions", "trace = ?", identity)
                 statement = "UPDATE entries SET recipe = NULL, rebuildable = 0 WHERE recipe = ?"
@@ -139,21 +153,21 @@ class _Forgetting:
 
     def _forget_packed(self) -> None:
         for table, column in _PACKED.items():
-            found = self._select(table, (column,)) if self._asked.words else []
-            numbers = [number for number, content in found if self._packed_holds(content, self._asked.forms)]
+            found = self._select(table, (column,)) if self._wanted else []
+            numbers = [number for number, content in found if self._packed_holds(content, self._wanted)]
             self._delete(table, numbers)
         gone = "text IS NOT NULL AND text NOT IN (SELECT identity FROM function_texts)"
         self._connection.execute(f"UPDATE functions SET text = NULL WHERE {gone}")
 
-    def _packed_holds(self, content: object, forms: Sequence[bytes]) -> bool:
-        """Whether packed bytes hold a text; damaged ones may."""
+    def _packed_holds(self, content: object, wanted: Wanted) -> bool:
+        """Whether packed bytes name one of these; damaged ones may."""
         if not isinstance(content, bytes):
             return False
         try:
             plain = zlib.decompress(content)
         except zlib.error:
             return True
-        return any(form in plain for form in forms)
+        return wanted.in_content(plain)
 
     # people, and what belongs to nothing
 
@@ -199,9 +213,9 @@ class _Forgetting:
 
     def _holds(self, texts: Iterable[object]) -> bool:
         for each in texts:
-            if isinstance(each, str) and self._asked.words and self._asked.is_in(each):
+            if isinstance(each, str) and self._wanted.in_text(each):
                 return True
-            if isinstance(each, bytes) and any(form in each for form in self._asked.forms):
+            if isinstance(each, bytes) and self._wanted.in_bytes(each):
                 return True
         return False
 
