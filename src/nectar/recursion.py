@@ -12,6 +12,8 @@ import threading
 from contextlib import suppress
 from typing import Final
 
+from nectar.forks import in_child
+
 _TAKEN: Final = 2 if sys.version_info < (3, 12) else 1  # from the limit, by calling an object that calls a function
 _AT_ONCE: Final = 16  # open calls for which the limit is raised at a time; fewer are not worth it
 _MOST: Final = 3000  # open calls in a thread; beyond, the program has the frames that its limit leaves it
@@ -23,9 +25,16 @@ class _Open(threading.local):
 
 
 _open: Final = _Open()
-_lock: Final = threading.RLock()  # a signal handler may come in between
+_lock = threading.RLock()  # a signal handler may come in between
 _raised = 0  # by how much the limit is above what the program has set
 _set = 0  # what the limit was set to when it was last changed here
+
+
+@in_child
+def _forget_parent() -> None:
+    """A thread of the parent that held the lock is not here to give it back."""
+    global _lock
+    _lock = threading.RLock()
 
 
 def limit_of_program() -> int:

@@ -26,6 +26,7 @@ from nectar.arrival import no_longer, when_imported
 from nectar.catalog.keeper import Keeper
 from nectar.clock import Clock, SystemClock
 from nectar.errors import CatalogUnavailableError, EnvironmentFailure, NectarError
+from nectar.forks import in_child
 from nectar.overhead.garbage import take_seconds
 from nectar.overhead.loading import loading
 from nectar.overhead.sites import RECENT, Site
@@ -407,7 +408,8 @@ def _end() -> None:
         steering.remember()
 
 
-def _after_fork() -> None:
+@in_child
+def _begin_in_child() -> None:
     global _lock
     _lock = threading.RLock()
     _steerings.clear()
@@ -425,7 +427,5 @@ def _close_with_child(util: Any) -> None:
 
 
 atexit.register(_end)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
 if getattr(sys.modules.get("multiprocessing.process"), "parent_process", lambda: None)() is not None:
     _close_with_child(sys.modules["multiprocessing.util"])  # a child that was started anew, and not forked

@@ -8,13 +8,14 @@ thread, and everybody who asks for one says what happens without it.
 from __future__ import annotations
 
 import importlib
-import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from nectar.forks import Stage, before, in_child
 
 if TYPE_CHECKING:  # loaded with the first future
     from concurrent.futures import Future
@@ -48,7 +49,8 @@ _loading = threading.RLock()
 _PATIENCE: Final = 1.0  # seconds
 
 
-def _before_fork() -> None:
+@before(Stage.WAIT)
+def _wait_for_imports() -> None:
     """No other thread is in the middle of loading a part of Nectar: in the child it would never be loaded.
 
     Python has a lock for each module that is being loaded, and gives those of other threads back to nobody.
@@ -58,15 +60,14 @@ def _before_fork() -> None:
         sleep(_PAUSE)
 
 
-def _after_fork() -> None:
+@in_child
+def _forget_parent() -> None:
     global _loading
     _loading = threading.RLock()
 
 
 _module_locks: Final[dict[str, Any]] = getattr(importlib._bootstrap, "_module_locks", {})
 _PAUSE: Final = 5e-4  # seconds
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_child=_after_fork)
 
 
 def started(work: Callable[[], object], name: str) -> threading.Thread | None:

@@ -23,6 +23,7 @@ from blake3 import blake3
 
 from nectar.catalog.life import is_running
 from nectar.catalog.process import boot, is_there, status_of, text_of
+from nectar.forks import in_child
 from nectar.trust.files import PRIVATE, Access, create
 from nectar.trust.held import hold
 
@@ -170,14 +171,11 @@ def _digest(text: str) -> str:
 _guard = threading.RLock()
 
 
+@in_child
 def _forget_parent() -> None:
     """In a child: a thread of the parent that held the guard is not here to give it back."""
     global _guard
     _guard = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_parent)
 
 
 class _Lock:

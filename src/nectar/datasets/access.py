@@ -20,6 +20,7 @@ from nectar.catalog.holding import holding
 from nectar.catalog.service import Catalog
 from nectar.datasets.rebuild import made_again
 from nectar.errors import CatalogFailure, DeletedError, EnvironmentFailure, UserError
+from nectar.forks import in_child
 from nectar.recipes.recipe import is_known
 from nectar.session import current
 from nectar.settings import Settings, load_settings
@@ -81,16 +82,13 @@ def catalog_knowing(key: bytes, place: Place) -> Catalog:
     return catalog_at(Path(place.home), place.store)
 
 
+@in_child
 def _forget_parent() -> None:
     """In a child process: catalogs of the parent are none of ours, nor ours to close."""
     global _lock
     _lock = threading.RLock()
     _inherited.extend(_opened.values())
     _opened.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_parent)
 
 
 @atexit.register

@@ -24,6 +24,7 @@ from nectar.datasets.access import Place, catalog_at, place_in_force, result_of
 from nectar.datasets.dataset import Meant, meant
 from nectar.datasets.reference import SUFFIXES, checked_name
 from nectar.errors import CatalogFailure, UnknownNameError
+from nectar.forks import in_child
 from nectar.model.entry import Name
 from nectar.store.export import FORMATS, encoded
 from nectar.store.read import Result
@@ -35,7 +36,12 @@ class _Held:
     """Files that were made for readers, the latest used last. A key never means anything else, so nothing gets old."""
 
     def __init__(self, most: int) -> None:
-        self._most, self._lock = most, threading.Lock()
+        self._most = most
+        self._renew()
+        in_child(self._renew)
+
+    def _renew(self) -> None:
+        self._lock = threading.Lock()  # a thread of a parent that held it is not here to give it back
         self._files: OrderedDict[tuple[bytes, str], bytes] = OrderedDict()
 
     def get(self, key: tuple[bytes, str]) -> bytes | None:

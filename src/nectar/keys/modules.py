@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from collections.abc import Callable
 from types import ModuleType
+
+from nectar.forks import in_child
 
 
 class Follower:
@@ -19,8 +20,7 @@ class Follower:
         self._take_in = take_in
         self._lock = threading.RLock()
         self.seen = -1  # modules, when the action ran
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._begin_again)
+        in_child(self._begin_again)
 
     def follow(self) -> None:
         """The action has run for the modules that are there now."""

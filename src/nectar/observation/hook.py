@@ -19,6 +19,7 @@ from types import CodeType, FrameType
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from nectar.forks import in_child
 from nectar.keys import declared
 from nectar.keys.origin import is_module_of_application
 from nectar.observation.installed import is_installed
@@ -393,5 +394,4 @@ _HANDLERS: Final[dict[str, Callable[[tuple[Any, ...]], None]]] = {
     "_thread.start_new_thread": _thread,
     "_thread.start_joinable_thread": _thread,
 }  # fmt: skip
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_under_way.clear)
+in_child(_under_way.clear)

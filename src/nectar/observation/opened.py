@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Final
 
+from nectar.forks import in_child
+
 _OPENED, _MODIFIED, _TOO_MANY = 0x20, 0x2, 0x4000  # IN_OPEN, IN_MODIFY, IN_Q_OVERFLOW
 _OF_FOLDER: Final = 0x40000000  # IN_ISDIR
 _EVENT: Final = struct.Struct("iIII")
@@ -114,5 +116,4 @@ def new_listener() -> Listener | None:
     return Listener(_libc, descriptor) if descriptor >= 0 else None
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_idle.clear)  # the parent reads from the same ones
+in_child(_idle.clear)  # the parent reads from the same ones

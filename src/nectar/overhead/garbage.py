@@ -7,12 +7,13 @@ collector is what the program made it, also where the program, in another thread
 from __future__ import annotations
 
 import gc
-import os
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
+
+from nectar.forks import in_child
 
 _MANY: Final = 1_000_003  # new objects until the next collection: more than loading makes; known again by its value
 _lock = threading.RLock()
@@ -62,13 +63,10 @@ def _resume() -> None:
             gc.set_threshold(*_before)
 
 
-def _in_child() -> None:
+@in_child
+def _resume_in_child() -> None:
     """The threads that were loading are not there any more."""
     global _lock, _depth, _seconds
     _lock, _depth, _seconds = threading.RLock(), min(_depth, 1), 0.0
     if _depth:
         _resume()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)

@@ -6,7 +6,6 @@ died counts for nothing, and the next who asks makes a new one.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -19,6 +18,7 @@ import msgspec
 from nectar.catalog.flights import Reservations
 from nectar.catalog.service import Catalog
 from nectar.errors import RebuildError
+from nectar.forks import in_child
 from nectar.model.entry import Entry, Reservation
 from nectar.trust.files import make_folder, read, replace
 from nectar.trust.home import access_of
@@ -119,15 +119,12 @@ def _led(catalog: Catalog, reservations: Reservations, reservation: Reservation,
         reservations.give_back(reservation)  # unless it has gone with the new entry
 
 
+@in_child
 def _forget_parent() -> None:
     """In a child process: attempts of the parent's threads are none of ours."""
     global _lock
     _lock = threading.Lock()
     _under_way.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_parent)
 
 
 def _tell(note: Path, failure: _Failure) -> None:

@@ -17,6 +17,7 @@ from functools import partial
 from time import monotonic
 from typing import Any, Final, TypeVar, cast
 
+from nectar.forks import in_child
 from nectar.threads import started
 
 _T = TypeVar("_T")
@@ -227,11 +228,8 @@ def _nobody(answer: Any, error: BaseException | None) -> None:
     """Nobody wants to know."""
 
 
-def _after_fork() -> None:
+@in_child
+def _forget_parent() -> None:
     _idle.clear()  # threads of the parent
     _stuck.clear()
     _here.__dict__.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)

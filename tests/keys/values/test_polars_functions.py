@@ -145,7 +145,7 @@ def test_a_forked_process_makes_tokens_of_its_own(monkeypatch):
     monkeypatch.setattr(polars_functions, "_process", polars_functions._process)
     functions, function = Functions(), Given()
     token = functions.token(function)
-    polars_functions._in_child()
+    polars_functions._forget_parent()
     assert pickle.loads(token) is function  # what was there before is still there
     assert polars_functions._process.encode() not in token
 

@@ -8,7 +8,6 @@ Nectar, and its errors pass unchanged.
 
 from __future__ import annotations
 
-import os
 import time
 import weakref
 from collections.abc import Callable
@@ -20,6 +19,7 @@ from nectar.catalog import embedded  # noqa: F401 - what a hit needs is there be
 from nectar.catalog.flights import leading
 from nectar.dialects.python.invocation import Invocation
 from nectar.errors import CatalogUnavailableError, EnvironmentFailure
+from nectar.forks import Stage, before
 from nectar.keys.api import fingerprint
 from nectar.keys.registry import expander_for
 from nectar.overhead.garbage import uncollected
@@ -237,7 +237,8 @@ def _load(session: Session) -> None:
         session.catalog  # noqa: B018 - it is opened
 
 
-def _before_fork() -> None:
+@before(Stage.PREPARE)
+def _prepare() -> None:
     """Children of a process with memoised functions find at hand what each of them would make for itself.
 
     Nothing of Nectar is loaded here: what is done after a fork would be done for it, and what comes before would not.
@@ -247,12 +248,10 @@ def _before_fork() -> None:
         _forked = True
         with suppress(Exception), uncollected():
             expander_for(Calling)  # those of libraries that are loaded come with it
-            fingerprint(_before_fork)
+            fingerprint(_prepare)
 
 
 _forked = False
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork)
 
 
 class left_alone:  # noqa: N801 - read as a word: `with left_alone(...):`

@@ -18,6 +18,7 @@ from typing import Any, Final
 from pyspark.sql.session import SparkSession
 from pyspark.util import is_remote_only
 
+from nectar.forks import in_child
 from nectar.report.totals import process_totals
 from nectar.session import current
 from nectar.trust.secrets import logger
@@ -30,7 +31,7 @@ _CLASSIC: Final = (
 _plain_init: Final = SparkSession.__init__
 _plain_get: Final = SparkSession.Builder.getOrCreate
 _plain_create: Final = SparkSession.Builder.create
-_lock: Final = threading.Lock()
+_lock = threading.Lock()
 _servers: Final[dict[int, Any]] = {}  # by process: a child that was forked has none
 
 
@@ -93,6 +94,13 @@ def _is_without_engine(options: dict[str, Any]) -> bool:
         return False
     master = str(options.get("spark.master", os.environ.get("MASTER", "local")))
     return master.partition("[")[0] == "local" and importlib.util.find_spec("pysail") is not None
+
+
+@in_child
+def _forget_parent() -> None:
+    """A thread of the parent that held the lock is not here to give it back."""
+    global _lock
+    _lock = threading.Lock()
 
 
 def address() -> str:

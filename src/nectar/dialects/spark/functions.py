@@ -17,6 +17,7 @@ from pyspark.sql.connect.expressions import PythonUDF
 from pyspark.sql.connect.plan import PythonDataSource, PythonUDTF
 
 from nectar.errors import NectarError
+from nectar.forks import in_child
 from nectar.keys.scheme import digest_of
 from nectar.trust.secrets import logger
 
@@ -43,11 +44,18 @@ class Pickled:
     is_light: bool = field(default=True, compare=False)
 
 
-_lock: Final = threading.Lock()
+_lock = threading.Lock()
 _remembered: Final[OrderedDict[bytes, Pickled]] = OrderedDict()
 _warned: Final[set[str]] = set()
 _plain: Final[dict[type, Any]] = {kind: kind.to_plan for kind in (PythonUDF, PythonUDTF)}
 _plain_source_to_plan: Final = PythonDataSource.to_plan
+
+
+@in_child
+def _forget_parent() -> None:
+    """A thread of the parent that held the lock is not here to give it back."""
+    global _lock
+    _lock = threading.Lock()
 
 
 def install() -> None:

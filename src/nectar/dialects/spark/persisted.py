@@ -11,9 +11,18 @@ import threading
 from collections import OrderedDict
 from typing import Final
 
+from nectar.forks import in_child
+
 _MOST: Final = 1024  # relations; a program that caches more forgets the first
-_lock: Final = threading.Lock()
+_lock = threading.Lock()
 _programs: Final[OrderedDict[bytes, None]] = OrderedDict()
+
+
+@in_child
+def _forget_parent() -> None:
+    """A thread of the parent that held the lock is not here to give it back."""
+    global _lock
+    _lock = threading.Lock()
 
 
 def ask_for(program: bytes) -> None:

@@ -27,6 +27,7 @@ from typing import Any, Final
 import polars as pl
 
 from nectar.errors import UnencodableError, UserError
+from nectar.forks import in_child
 from nectar.keys.values.polars_plans import Callback, is_python, said_and_pickle
 
 _PROTOCOL: Final = 4
@@ -211,17 +212,14 @@ def _end() -> None:
             pickle.dumps = _pickled
 
 
-def _in_child() -> None:
+@in_child
+def _forget_parent() -> None:
     """A forked process makes tokens of its own, and has none of the threads that were writing."""
     global _process, _lock, _open
     _process, _lock, _open = os.urandom(8).hex(), threading.RLock(), 0
     _writers.clear()
     if pickle.dumps is _stand_in:
         pickle.dumps = _pickled
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_in_child)
 
 
 @cache

@@ -7,7 +7,6 @@ not listed is refused, and nothing but spaces and comments is lost of the text, 
 
 from __future__ import annotations
 
-import os
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -20,6 +19,7 @@ from typing import Any, Final
 
 from nectar.dialects.spark.function_names import KNOWN, why_refused_call, why_refused_column, why_refused_string
 from nectar.dialects.spark.sql.words import Name, Piece, canonical, pieces_of
+from nectar.forks import in_child
 
 _BEGIN: Final = frozenset({"select", "with", "values", "("})
 # Words that stand before brackets without being called. Functions may be registered under these names too, so they
@@ -88,8 +88,7 @@ class _Reader:
 
     def __init__(self) -> None:
         self.renew()
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self.renew)
+        in_child(self.renew)
 
     def renew(self) -> None:
         """A process that was forked has no threads, and nobody will open what one of them has locked."""
