@@ -56,6 +56,12 @@ def test_threads_are_started_where_it_is_known_that_there_may_be_none():
     assert found - MAY_HAVE_EXECUTORS == {"threads.py"}, "start threads with nectar.threads"
 
 
+def test_what_is_done_around_a_fork_is_registered_in_one_place():
+    """Hooks of several modules depend on each other, and on those of other libraries."""
+    found = {file for file in FILES if "register_at_fork" in (SOURCE / file).read_text(encoding="utf-8")}
+    assert found == {"forks.py"}, "have it done with nectar.forks"
+
+
 def test_decisions_are_numbered_without_gaps():
     numbers = sorted(int(path.name[:4]) for path in (ROOT / "docs" / "decisions").glob("[0-9]*.md"))
     assert numbers == list(range(1, len(numbers) + 1))

@@ -1,7 +1,7 @@
 """Waiting for locks of SQLite that others hold: in Python and not in SQLite, which would hold what readers need.
 
 In: an attempt. Out: what it gives. Law: a thread that a program waits for waits no longer than a step may take, or,
-while others get their turn one after the other, until it has its own.
+while others get their turn one after the other, until it has its own. Nobody who forks waits for it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable
 from itertools import chain, repeat
 from typing import Final, TypeVar
 
+from nectar.catalog.index.inside import wait_outside
 from nectar.waiting.answering import patience_here, step
 
 _T = TypeVar("_T")
@@ -39,7 +40,7 @@ def patiently(attempt: Callable[[], _T], version: Callable[[], int] | None = Non
     begun = moved = time.monotonic()
     seen = version() if version is not None else 0
     for pause in chain(_PAUSES, repeat(_PAUSES[-1])):
-        time.sleep(pause)
+        wait_outside(pause)
         try:
             return attempt()
         except sqlite3.OperationalError as error:

@@ -9,27 +9,25 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-import time
-import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, TypeVar
 
 from nectar.catalog.index.connection import BROKEN, SYNCHRONOUS, connect, failure_of
+from nectar.catalog.index.inside import inside, is_cut_off
 from nectar.catalog.index.locks import patiently
 from nectar.catalog.index.schema import MIGRATIONS, VERSION
 from nectar.catalog.index.spare import Spare, lacks_room
 from nectar.errors import CatalogFailure, CatalogUnavailableError
 from nectar.faults import Reach, nowhere
+from nectar.forks import in_child
 from nectar.trust.files import PRIVATE, Access
 from nectar.trust.held import hold
 
 _T = TypeVar("_T")
 _INHERITED: Final[set[sqlite3.Connection]] = set()
-_live: Final[weakref.WeakSet[Transactions]] = weakref.WeakSet()
-_opening = threading.RLock()
-_FORK: Final = 0.2  # seconds that a fork waits for threads that are inside SQLite
+_opening = threading.RLock()  # of files that were opened by a parent
 
 
 class Transactions:
@@ -52,13 +50,10 @@ class Transactions:
         self._reach, self._access, self._alone_if_full = reach, access, alone_if_full
         self._spare = Spare(self.path, reach, access)
         self._let_go: Callable[[], object] = bool  # lets go of the files that others must not open
-        with _opening:
-            self._open()
-            _live.add(self)
+        self._open()
 
     def _open(self) -> None:
-        self._process = os.getpid()
-        if _cut_off:
+        if is_cut_off():
             raise CatalogUnavailableError(
                 f"the catalog {self.path} cannot be used in this process: it was forked while a thread of its parent "
                 "was inside SQLite, which did not answer"
@@ -67,12 +62,21 @@ class Transactions:
         self._names_are_durable = False
         self._reading = threading.RLock()  # for the second connection
         self._reader: sqlite3.Connection | None = None
-        try:
-            self._connect()
-        except CatalogFailure as failure:
-            if self.read_only or not lacks_room(failure, self.path.parent):
-                raise
-            self._open_without_room(failure)
+        with inside:
+            try:
+                self._connect()
+            except CatalogFailure as failure:
+                if self.read_only or not lacks_room(failure, self.path.parent):
+                    raise
+                self._open_without_room(failure)
+        self._process = os.getpid()  # not before: other threads use what it is opened with then
+
+    def _open_anew(self) -> None:
+        """SQLite forbids a child to use, or even to close, the connections that it was born with."""
+        with _opening:
+            if self._process != os.getpid():
+                _INHERITED.update(each for each in (self._connection, self._reader) if each is not None)
+                self._open()
 
     def _open_without_room(self, failure: CatalogFailure) -> None:
         """Opens the file on a full disk: in the spare room, or without what is shared with other processes."""
@@ -97,7 +101,7 @@ class Transactions:
     # set-up
 
     def _prepare(self) -> None:
-        version = self._read(lambda connection: connection.execute("PRAGMA user_version").fetchone()[0])
+        version = self._told(lambda: self._reading_of(lambda it: it.execute("PRAGMA user_version").fetchone()[0]))
         if version > VERSION:
             raise CatalogFailure(
                 f"the catalog {self.path} was written by a newer version of Nectar (format {version}, this one knows "
@@ -109,7 +113,7 @@ class Transactions:
                     f"the catalog {self.path} has the old format {version} and cannot be written here: open it once "
                     "with the right to write, so that it is brought up to date"
                 )
-            self._translate(self._migrate if version else self._begin)
+            self._told(self._migrate if version else self._begin)
         if not self.read_only:
             self._spare.hold()
         self._let_go()
@@ -147,7 +151,7 @@ class Transactions:
     @contextmanager
     def _writing(self, what: str) -> Iterator[sqlite3.Connection]:
         """A transaction that has the right to write from its beginning; rolled back if anything goes wrong."""
-        with self._lock:
+        with self._lock, inside:
             self._reach(f"sql begin {what}")
             patiently(lambda: self._connection.execute("BEGIN IMMEDIATE"), self._version)
             try:
@@ -170,7 +174,7 @@ class Transactions:
         """The same; a loss of power afterwards loses nothing of it, and nothing that was written before."""
 
         def transaction() -> _T:
-            with self._lock:
+            with self._lock, inside:
                 self._wait_for_disk("FULL")  # the log is synced as a whole, with all that came before
                 try:
                     with self._writing(what) as connection:
@@ -209,26 +213,27 @@ class Transactions:
         """What is in the log of the file is in the file, so that the log has room again; False if it has not."""
         try:
             self._reach("sql reuse log")
-            with self._lock:
+            with self._lock, inside:
                 busy, pages, moved = self._connection.execute("PRAGMA wal_checkpoint(RESTART)").fetchone()
         except sqlite3.Error:
             return False
         return not busy and 0 < pages == moved
 
     def _read(self, action: Callable[[sqlite3.Connection], _T]) -> _T:
-        def reading() -> _T:
-            if self._lock.acquire(blocking=self._alone):
-                try:
-                    return patiently(lambda: action(self._connection))
-                finally:
-                    self._lock.release()
-            with self._reading:  # another thread writes, or waits for its turn to write
-                if self._reader is None:
-                    self._reader = connect(self.path, True, self._access)
-                reader = self._reader
-                return patiently(lambda: action(reader))
+        return self._translate(lambda: self._reading_of(action))
 
-        return self._translate(reading)
+    def _reading_of(self, action: Callable[[sqlite3.Connection], _T]) -> _T:
+        if self._lock.acquire(blocking=self._alone):
+            try:
+                with inside:
+                    return patiently(lambda: action(self._connection))
+            finally:
+                self._lock.release()
+        with self._reading, inside:  # another thread writes, or waits for its turn to write
+            if self._reader is None:
+                self._reader = connect(self.path, True, self._access)
+            reader = self._reader
+            return patiently(lambda: action(reader))
 
     def _version(self) -> int:
         """Changes whenever somebody else has written."""
@@ -254,9 +259,10 @@ class Transactions:
     def _translate(self, action: Callable[[], _T]) -> _T:
         """Runs an action; errors of SQLite say what to do."""
         if os.getpid() != self._process:
-            # SQLite forbids a fork to use, or even to close, the connection it was born with.
-            _INHERITED.update(each for each in (self._connection, self._reader) if each is not None)
-            self._open()
+            self._open_anew()
+        return self._told(action)
+
+    def _told(self, action: Callable[[], _T]) -> _T:
         try:
             return action()
         except BROKEN as error:
@@ -279,44 +285,17 @@ class Transactions:
 
     def close(self) -> None:
         """Ends the use of the file."""
-        with self._lock, self._reading:
+        if os.getpid() != self._process:  # it is the parent's
+            return
+        with self._lock, self._reading, inside:
             self._connection.close()
             if self._reader is not None:
                 self._reader.close()
             self._let_go()
 
 
-# SQLite has locks of its own. A child that is born while a thread holds one could never use SQLite again: nobody would
-# give it back. So whoever forks waits until no thread is inside; where one does not come out, since its disk does not
-# answer, the child goes without.
-
-
-def _before_fork() -> None:
-    until = time.monotonic() + _FORK
-    _held.clear()
-    for lock in [_opening, *(lock for each in _live for lock in (each._lock, each._reading))]:
-        if not lock.acquire(timeout=max(0.0, until - time.monotonic())):
-            return _stuck.append(True)
-        _held.append(lock)
-    return None
-
-
-def _after_fork() -> None:
-    while _held:
-        _held.pop().release()
-    _stuck.clear()
-
-
-def _after_fork_in_child() -> None:
-    global _cut_off, _opening
-    _cut_off = _cut_off or bool(_stuck)
-    _after_fork()
-    if _cut_off:
-        _opening = threading.RLock()  # a thread of the parent may have it
-
-
-_cut_off = False  # whether SQLite must not be used in this process
-_stuck: Final[list[bool]] = []
-_held: Final[list[threading.RLock]] = []
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork_in_child)
+@in_child
+def _forget_parent() -> None:
+    """A thread of the parent that was opening a file anew is not here to give the lock back."""
+    global _opening
+    _opening = threading.RLock()

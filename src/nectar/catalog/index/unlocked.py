@@ -15,6 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
+from nectar.catalog.index.inside import wait_outside
+
 _ATTEMPTS: Final = 10
 _PAUSE: Final = 0.01  # seconds between two of them
 _TICK: Final = 20_000_000  # nanoseconds: two changes so close to each other may have one time stamp
@@ -58,7 +60,7 @@ class Unlocked:
         """The rows of a statement, as of one state of the file. Raises OperationalError if it does not stand still."""
         for attempt in range(_ATTEMPTS):
             if attempt:
-                time.sleep(_PAUSE)
+                wait_outside(_PAUSE)
             if not self._stands_still():
                 self._open_anew()
             try:
@@ -102,7 +104,7 @@ def _settled(path: Path) -> tuple[int, ...]:
         stamps = [stamp for at, stamp in enumerate(state) if at % 4 >= 2]
         if not 0 <= time.time_ns() - max(stamps, default=0) < _TICK:
             return state
-        time.sleep(_PAUSE)
+        wait_outside(_PAUSE)
     raise sqlite3.OperationalError("the database is locked: others write to it all the time")
 
 
