@@ -51,7 +51,6 @@ def test_empty_index_knows_nothing(index):
     assert index.evict([key(1)], NOW) == ([], {})
     assert index.referred(["aa/bb"]) == set()
     assert not index.pin(key(1), True)
-    assert not index.set_rebuildable(key(1), True)
     assert not index.unbind("a", "me", NOW)
 
 
@@ -250,12 +249,10 @@ def test_lookups_are_counted_without_entries(index, another):
     assert another().lookups([key(1), key(2), key(3)]) == {key(1): 3, key(2): 5, key(3): 0}
 
 
-def test_pin_and_rebuildable(index):
+def test_pin(index):
     put(index, 1)
     assert index.pin(key(1), True)
-    assert index.set_rebuildable(key(1), False)
-    found = index.lookup([key(1)])[key(1)]
-    assert (found.pinned, found.rebuildable) == (True, False)
+    assert index.lookup([key(1)])[key(1)].pinned
     assert index.pin(key(1), False)
     assert not index.lookup([key(1)])[key(1)].pinned
 

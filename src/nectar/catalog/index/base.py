@@ -121,9 +121,6 @@ class Index(Protocol):
     def pin(self, key: bytes, pinned: bool) -> bool:
         """Protects an entry, or no longer; False if there is no entry."""
 
-    def set_rebuildable(self, key: bytes, rebuildable: bool) -> bool:
-        """Says whether an entry could be made again; False if there is no entry."""
-
     def evict(
         self, keys: Iterable[bytes], now: float, first: Callable[[list[Entry]], object] | None = None
     ) -> tuple[list[Entry], dict[bytes, str]]:

@@ -172,17 +172,8 @@ class SqliteIndex(NameRows, ProvenanceRows, RecipeRows, UnneededRows):
 
     def pin(self, key: bytes, pinned: bool) -> bool:
         """Protects an entry, or no longer; False if there is no entry."""
-        return self._set("pinned", key, pinned)
-
-    def set_rebuildable(self, key: bytes, rebuildable: bool) -> bool:
-        """Says whether an entry could be made again; False if there is no entry."""
-        return self._set("rebuildable", key, rebuildable)
-
-    def _set(self, column: str, key: bytes, value: bool) -> bool:
-        statement = f"UPDATE entries SET {column} = ? WHERE key = ?"
-        return self._write(
-            f"set {column}", lambda connection: connection.execute(statement, (int(value), key)).rowcount > 0
-        )
+        statement = "UPDATE entries SET pinned = ? WHERE key = ?"
+        return self._write("pin", lambda connection: connection.execute(statement, (int(pinned), key)).rowcount > 0)
 
     # reservations and leases
 
