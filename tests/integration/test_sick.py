@@ -10,6 +10,7 @@ import pytest
 
 import nectar
 from nectar import session
+from nectar.catalog.answers import NotKept
 from nectar.catalog.index.transactions import Transactions
 from nectar.clock import ManualClock, SystemClock
 from nectar.errors import StoreFailure
@@ -216,3 +217,92 @@ def test_a_clock_that_is_set(home, jump, caplog, monkeypatch):
     assert current.totals.reused >= 50
     assert warnings_of(caplog) == []
     current.close()
+
+
+class Threads:
+    """Which threads have asked the index for something, and what it was."""
+
+    def __init__(self, monkeypatch):
+        self.found = []
+        for name in ("_read", "_write"):
+            monkeypatch.setattr(Transactions, name, self._noting(getattr(Transactions, name)))
+
+    def _noting(self, original):
+        def noting(*given):
+            self.found.append(threading.current_thread())
+            return original(*given)
+
+        return noting
+
+
+def test_a_function_that_is_new_while_somebody_holds_the_lock(sick, home, monkeypatch):
+    """A trace of it goes on record as well."""
+    assert sick.catalog is not None
+    impatient(sick, 1.0)
+    asked = Threads(monkeypatch)
+    other = sqlite3.connect(home / "catalog.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+
+    @nectar.memo
+    def doubled(number):
+        return [number] * 2
+
+    assert [doubled(number) for number in range(10)] == [[number] * 2 for number in range(10)]
+    assert not sick.catalog.index.versions(doubled.label)
+    assert threading.main_thread() not in asked.found
+    other.execute("ROLLBACK")
+    other.close()
+    assert sick.settle(LIMIT)
+    assert len(sick.catalog.index.versions(doubled.label)) == 1
+    assert threading.main_thread() not in asked.found
+
+
+def test_a_place_for_an_engine_is_made_by_a_thread_that_may_hang(home, monkeypatch, caplog):
+    """Whatever that takes: results that have to go for it, their files, and what was left behind."""
+    monkeypatch.setattr("nectar.waiting.answering.crowding", lambda: 1.0)
+    with nectar.reuse(home=home, reserve=0, patience=LIMIT, budget=1_000_000, protect=0):
+        current = session.current()
+        assert [large(number) for number in range(10)] == [bytes([number]) * 50_000 for number in range(10)]
+        assert current.settle(LIMIT)
+        impatient(current, LIMIT)
+        asked, before = Threads(monkeypatch), kept(home)
+        removed = []
+        delete = type(current.catalog.store).delete
+        monkeypatch.setattr(
+            type(current.catalog.store), "delete",
+            lambda store, location: (removed.append(threading.current_thread()), delete(store, location))[1],
+        )  # fmt: skip
+        with current.catalog.handover(bytes(32), 800_000) as place:
+            assert place.lease.size == 800_000
+        assert kept(home) < before
+        assert removed
+        assert threading.main_thread() not in [*asked.found, *removed]
+        impatient(current)
+        other = sqlite3.connect(home / "catalog.db", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        assert isinstance(current.catalog.handover(bytes(32), 900_000), NotKept)
+        assert threading.main_thread() not in asked.found
+        other.execute("ROLLBACK")
+        other.close()
+
+
+def test_why_a_call_was_computed_is_not_waited_for(sick, home, monkeypatch):
+    assert tripled(0) == [0] * 3
+    assert sick.settle(LIMIT)
+    impatient(sick, LIMIT)
+    asked = Threads(monkeypatch)
+    assert tripled.explain(0) == "its result is known"
+    assert tripled.explain(1)
+    sick.health.failed(sick.health.reading, StoreFailure(errno.EIO, "it does not answer"))
+    assert "cannot be told" in tripled.explain(2)
+    assert threading.main_thread() not in asked.found
+
+
+def test_results_that_somebody_discards_are_gone_when_that_returns(sick, home, monkeypatch):
+    """A deletion is waited for, however sick the catalog is."""
+    assert tripled(0) == [0] * 3
+    assert sick.settle(LIMIT)
+    entries = list(sick.catalog.index.entries())
+    sick.health.failed(sick.health.writing, StoreFailure(errno.ENOSPC, "there is no space left"))
+    assert sick.catalog.discard(entries) == 1
+    assert kept(home) == 0

@@ -1,30 +1,54 @@
 """An index that a program does not wait for when it does not answer.
 
-In: an index, and the health of its catalog. Out: the same index; what running programs ask it is asked through the
-health. What people ask for by name (a version, a lineage, a deletion) is waited for as ever.
+In: an index, and the health of its catalog. Out: the same index; what it is asked goes through the health. Law: that
+holds for every method, also for one that nobody has thought of, unless `WAITED_FOR` names it and says why.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from nectar.catalog.state import Granted
 from nectar.errors import CatalogUnavailableError
+from nectar.waiting.answering import ask_here
 
 if TYPE_CHECKING:
     from nectar.catalog.index.base import Index
     from nectar.waiting.health import Health
 
-_READS: Final = frozenset({
-    "contents", "inquire", "lengths", "lookup", "lookups", "observed", "reservations", "usage", "versions",
+_T = TypeVar("_T")
+# What only reads waits for no lock of writers, and may be asked by the program itself (health.expects_answer).
+READS: Final = frozenset({
+    "broken_recipes", "broken_rows", "candidates", "contents", "doomed", "entries", "get_recipe", "inquire", "jobs",
+    "leases", "lengths", "lookup", "lookups", "observed", "passed", "referred", "reservations", "totals", "unused",
+    "usage", "versions",
 })  # fmt: skip
-_WRITES: Final = frozenset({
-    "abandon", "add", "add_observed", "add_version", "announce", "count_lookups", "drop_leases", "lose", "lose_derived",
-    "put_leases", "record", "record_source", "release_reservation", "remember_contents", "remember_lengths", "reserve",
-    "supersede", "touch",
+WRITES: Final = frozenset({
+    "abandon", "add", "add_observed", "add_version", "announce", "count_lookups", "doom", "drop_leases",
+    "drop_recipes", "drop_rows", "evict", "expire", "forget_doomed", "forget_old", "forget_unneeded", "log", "lose",
+    "lose_derived", "note_pass", "put_leases", "put_recipe", "record", "record_source", "recount",
+    "release_reservation", "remember_contents", "remember_lengths", "renew_recipe", "reserve", "shrink", "supersede",
+    "touch",
 })  # fmt: skip
+WAITED_FOR: Final[dict[str, str]] = {
+    **dict.fromkeys(
+        ("find", "find_made", "history", "made", "names", "resolve", "schema_of"),
+        "somebody has named what they want, and without it their program cannot go on",
+    ),
+    **dict.fromkeys(
+        ("function_texts", "trace_function", "trace_input", "trace_results"), "somebody asks for a lineage, and waits"
+    ),
+    **dict.fromkeys(
+        ("bind", "erase", "forget", "pin", "unbind"), "somebody wants it done, and is told of it when it is"
+    ),
+    "close": "it is the last thing that is done, and the catalog as a whole is closed through the health",
+    "try_writing": "it is what the health asks to find out how the catalog is",
+}
+_ROWS: Final = frozenset({"candidates", "entries"})  # tell one row after the other
+_AT_A_TIME: Final = 500  # rows that are read while a program waits
 
 
 class GuardedIndex:
@@ -36,28 +60,59 @@ class GuardedIndex:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._index, name)
-        if name in _READS or name in _WRITES:
-            found = self._guarded(name, found)
-            setattr(self, name, found)
-        return found
+        if not callable(found) or name in WAITED_FOR:
+            return found
+        guarded = self._guarded(name, found)
+        setattr(self, name, guarded)
+        return guarded
 
     def _guarded(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-        health, reads = self._health, name in _READS
-        breaker = health.reading if reads else health.writing
-        late = self._give_back if name == "reserve" else None
+        if name in _ROWS:
+            return self._by_pages(method)
+        return self._read(method) if name in READS else self._written(name, method)
 
-        def call(*arguments: Any, **options: Any) -> Any:
-            if reads and health.expects_answer():  # what writes may wait for a lock
-                try:
-                    return method(*arguments, **options)
-                except CatalogUnavailableError as failure:
-                    health.failed(breaker, failure)
-                    raise
-            return health.ask(partial(method, *arguments, **options), breaker, late)
+    def _read(self, method: Callable[..., _T]) -> Callable[..., _T]:
+        health = self._health
+
+        def call(*arguments: Any, **options: Any) -> _T:
+            work = partial(method, *arguments, **options)
+            if not health.expects_answer():
+                return health.ask(work, health.reading)
+            try:
+                return ask_here(work, health.patience)
+            except CatalogUnavailableError as failure:
+                health.failed(health.reading, failure)
+                raise
 
         return call
 
-    def _give_back(self, answer: Any, error: BaseException | None) -> None:
-        """A reservation that was granted when nobody waited for it any more is given back."""
+    def _by_pages(self, method: Callable[..., Iterator[_T]]) -> Callable[..., Iterator[_T]]:
+        """Reading begins with the first row that somebody wants, and goes on with each."""
+        page_of = self._read(lambda rows: list(islice(rows, _AT_A_TIME)))
+
+        def call(*arguments: Any, **options: Any) -> Iterator[_T]:
+            rows = method(*arguments, **options)
+            while page := page_of(rows):
+                yield from page
+
+        return call
+
+    def _written(self, name: str, method: Callable[..., _T]) -> Callable[..., _T]:
+        health = self._health
+        late = {"reserve": self._release, "announce": self._drop}.get(name)
+
+        def call(*arguments: Any, **options: Any) -> _T:
+            hears = None if late is None else partial(late, arguments)
+            return health.ask(partial(method, *arguments, **options), health.writing, hears)
+
+        return call
+
+    # what was granted when nobody waited for it any more is given back
+
+    def _release(self, arguments: tuple[Any, ...], answer: object, error: BaseException | None) -> None:
         if isinstance(answer, Granted):
             self._index.release_reservation(answer.reservation.token)
+
+    def _drop(self, arguments: tuple[Any, ...], answer: object, error: BaseException | None) -> None:
+        if answer:
+            self._index.drop_leases([arguments[0].token])

@@ -24,7 +24,7 @@ from nectar.errors import CatalogFailure, CatalogUnavailableError, EnvironmentFa
 from nectar.model.entry import Entry, Lease, Reservation, Version
 from nectar.store.problem import Damaged, Gone
 from nectar.trust.secrets import logger
-from nectar.waiting.answering import is_unhurried
+from nectar.waiting.answering import asked_for, is_unhurried
 from nectar.waiting.health import is_passing, say
 
 if TYPE_CHECKING:  # what only keeping needs is loaded with the first result that is kept
@@ -146,9 +146,11 @@ class Catalog:
         """Whether the process that holds a reservation has ended; False in doubt."""
         return self._asked(lambda: self.presence.has_gone(reservation.holder))
 
-    def _asked(self, question: Callable[[], _T]) -> _T:
-        """An answer of the home that is not in its index."""
-        return question() if self.health is None else self.health.ask(question, self.health.writing)
+    def _asked(
+        self, question: Callable[[], _T], late: Callable[[Any, BaseException | None], object] | None = None
+    ) -> _T:
+        """An answer that takes more than the index, or something else than it. late: as for `Health.ask`."""
+        return question() if self.health is None else self.health.ask(question, self.health.writing, late)
 
     def prolong(self, reservation: Reservation, seconds: float) -> None:
         """Goes on computing a key for so long from now, unless somebody else has taken over or finished it."""
@@ -201,7 +203,7 @@ class Catalog:
         if isinstance(kept, Kept):
             self._record(kept.entry, sources, made_from)
             if kept.entry.location:  # of what lies inline the size was known before
-                self._settle(kept.entry)
+                self._put_off(lambda: self._settle(kept.entry))
         return kept
 
     def _record(self, entry: Entry, sources: Callable[[], Sources] | None, made_from: Sequence[Entry]) -> None:
@@ -217,6 +219,13 @@ class Catalog:
             self.index.record(provenance_of(entry, sources(), [each.key for each in made_from]))
         except Exception as error:
             say(error, self.health, "how a result came about is not on record: %s: %s", type(error).__name__, error)
+
+    def _put_off(self, work: Callable[[], object]) -> None:
+        """Work that can be done later is done beside the program; now, if this thread is."""
+        if self.later is None or is_unhurried():
+            work()
+        else:
+            self.later(work)
 
     def _settle(self, entry: Entry) -> None:
         """Makes room afterwards if a result took more than it was thought to take; it goes last itself.
@@ -239,7 +248,7 @@ class Catalog:
         from nectar.catalog.handover import Handover
 
         try:
-            lease = self._announced(key, size)
+            lease = self._asked(lambda: self._announced(key, size), self._drop_late)
         except EnvironmentFailure as failure:
             return NotKept(str(failure))
         return _NO_ROOM if lease is None else Handover(lease, self.store.stage(lease.location), self._drop)
@@ -247,6 +256,10 @@ class Catalog:
     def _drop(self, lease: Lease) -> None:
         with suppress(EnvironmentFailure):  # then it is over when its time is
             self.index.drop_leases([lease.token])
+
+    def _drop_late(self, lease: Lease | None, error: BaseException | None) -> None:
+        if lease is not None:  # and nobody waits for it any more
+            self._put_off(lambda: self.index.drop_leases([lease.token]))
 
     def _announced(self, key: bytes, size: int) -> Lease | None:
         """The lease of a new location, once there is room for so many bytes; None if there is not."""
@@ -336,9 +349,9 @@ class Catalog:
 
     def lease(self, entries: Iterable[Entry], seconds: float) -> list[Lease]:
         """Promises that these results are not deleted for so long; none for those that are gone already."""
-        until = self.clock.now() + seconds
+        until, holder = self.clock.now() + seconds, self._asked(lambda: self.presence.name)
         return self.index.put_leases(
-            [Lease(uuid.uuid4().hex, entry.location, self.presence.name, until) for entry in entries if entry.location]
+            [Lease(uuid.uuid4().hex, entry.location, holder, until) for entry in entries if entry.location]
         )
 
     def renew(self, leases: Iterable[Lease], seconds: float) -> list[Lease]:
@@ -369,6 +382,13 @@ class Catalog:
     def log(self, job: Job) -> None:
         """Remembers what a run did."""
         self.index.log(job, self._job_log)
+
+    def has_version(self, label: str, program: bytes) -> bool:
+        """Whether it is known that a label stood for this; it is not while the catalog cannot be used."""
+        try:
+            return any(version.program == program for version in self.index.versions(label))
+        except CatalogUnavailableError:
+            return False
 
     def add_version(self, label: str, program: bytes, trace: bytes) -> None:
         """Remembers what a label stood for, unless it is known."""
@@ -417,11 +437,12 @@ class Catalog:
         return worth.reason_not_to_keep(seconds, size, small)
 
     def discard(self, entries: Iterable[Entry]) -> int:
-        """Evicts these results, unless they are pinned or in use; how many went."""
+        """Evicts these results, unless they are pinned or in use; how many went. Whoever asks for it waits."""
         from nectar.catalog.collect import Collected, victims_of
 
         done = Collected()
-        self.collector.evict(victims_of(entries, "asked for"), done)
+        with asked_for():
+            self.collector.evict(victims_of(entries, "asked for"), done)
         return len(done.evicted)
 
     def supersede(self, entries: Iterable[Entry]) -> None:

@@ -88,7 +88,9 @@ class _Answerer:
 
 _idle: Final[list[_Answerer]] = []
 _stuck: Final[list[_Question]] = []  # that nobody waits for any more
-_here: Final = threading.local()  # question: that this thread answers; unhurried: how far its own work has come
+# question: that this thread answers. unhurried: how far its own work has come. patience: with which it asks by itself.
+# asked_for: somebody waits for its work, however long it takes.
+_here: Final = threading.local()
 _LOAD: Final = "/proc/loadavg"
 _MOST_CROWDING: Final = 10.0
 _BACKGROUND: Final = 1.0  # seconds that a thread of Nectar waits for a lock before it lets others do something
@@ -113,7 +115,9 @@ def ask(
     late: hears of what it gave, or raised, if nobody waited for it any more.
     """
     if is_unhurried() or getattr(_here, "question", None) is not None:
-        return work()
+        answer = work()
+        step()
+        return answer
     question = _Question(work, patience)
     question.late = late or _nobody
     if not _put(question):  # no more threads can be had, as where the process ends
@@ -154,6 +158,18 @@ def _is_left(question: _Question) -> bool:
     return False
 
 
+def ask_here(work: Callable[[], _T], patience: float) -> _T:
+    """What the work gives or raises, done by this thread: it waits no longer than so many seconds for a lock."""
+    before = getattr(_here, "patience", None)
+    _here.patience = patience
+    try:
+        answer = work()
+    finally:
+        _here.patience = before
+    step()
+    return answer
+
+
 def ask_later(work: Callable[[], object], late: Callable[[Any, BaseException | None], object]) -> bool:
     """The work is done by a thread, and nobody waits for it; False if no thread can be had."""
     question = _Question(work, 0.0)
@@ -174,7 +190,12 @@ def patience_here(otherwise: float) -> float:
     question = getattr(_here, "question", None)
     if question is not None:
         return float(question.patience * crowding())
-    return min(otherwise, _BACKGROUND) if is_unhurried() else otherwise
+    if is_unhurried():
+        return min(otherwise, _BACKGROUND)
+    if is_asked_for():
+        return otherwise
+    patience = getattr(_here, "patience", None)
+    return otherwise if patience is None else float(patience * crowding())
 
 
 def is_unhurried() -> bool:
@@ -191,6 +212,22 @@ def unhurried(steps: Steps | None = None) -> Iterator[None]:
         yield
     finally:
         _here.unhurried = before
+
+
+def is_asked_for() -> bool:
+    """Whether somebody wants done what this thread does, and waits for it."""
+    return getattr(_here, "asked_for", False)
+
+
+@contextmanager
+def asked_for() -> Iterator[None]:
+    """Within the block this thread waits as long as it takes: somebody wants it done, and is told of it when it is."""
+    before = is_asked_for()
+    _here.asked_for = True
+    try:
+        yield
+    finally:
+        _here.asked_for = before
 
 
 def crowding() -> float:

@@ -20,7 +20,7 @@ from typing import Any, Final, TypeVar
 from nectar.clock import Clock
 from nectar.errors import CatalogUnavailableError, EnvironmentFailure, StoreFailure
 from nectar.trust.secrets import logger
-from nectar.waiting.answering import UnansweredError, ask, ask_later, crowding, is_unhurried
+from nectar.waiting.answering import UnansweredError, ask, ask_later, crowding, is_asked_for, is_unhurried
 from nectar.waiting.breaker import TIMES, Allowance, Breaker
 
 _T = TypeVar("_T")
@@ -114,7 +114,7 @@ class Health:
 
         late: hears of what it gave after nobody waited any more.
         """
-        if is_unhurried():
+        if is_unhurried() or is_asked_for():
             return work()
         now = self._clock.elapsed()
         patience = breaker.patience(now)

@@ -128,7 +128,9 @@ class Computation:
 
     def _submit(self, copy: Snapshot, seconds: float) -> None:
         about = call_text(self._invocation.memo.label, self._invocation.arguments)
-        self._invocation.memo.remember_version(self._invocation.catalog, self._invocation.call.program)
+        self._invocation.memo.remember_version(
+            self._invocation.session, self._invocation.catalog, self._invocation.call.program
+        )
         part, flight, reservation = self._invocation.part, self._invocation.flight, self._invocation.reservation
         session, catalog, call, replaces = (
             self._invocation.session,

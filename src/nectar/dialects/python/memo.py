@@ -272,16 +272,19 @@ class Memoized(Generic[_P, _R]):
         """Tells, when asked, why a call had to be computed."""
         return functools.partial(_why_missed, invocation)
 
-    def remember_version(self, catalog: Catalog, program: bytes) -> None:
-        """Keeps a trace of the function as it is, once, so that later changes can be named."""
+    def remember_version(self, session: Session, catalog: Catalog, program: bytes) -> None:
+        """Keeps a trace of the function as it is, once, in the background, so that later changes can be named."""
         if program in self._versions:
             return
         self._versions.add(program)
         try:
-            if all(version.program != program for version in catalog.index.versions(self.label)):
-                catalog.add_version(self.label, program, trace(self.function).to_json().encode())
+            if catalog.has_version(self.label, program):
+                return
+            told = trace(self.function).to_json().encode()  # now: it may be another one soon
         except NectarError as error:
             _log.info("no trace of %s is kept: %s", self.label, error)
+            return
+        session.keeper.submit(lambda: catalog.add_version(self.label, program, told), len(told))
 
     def warn(self, text: str) -> None:
         """Says once, where the function is called, why it is computed each time."""

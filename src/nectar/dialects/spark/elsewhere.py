@@ -87,7 +87,7 @@ class Elsewhere:
             told = workers.environment_of(self._connection)
             if catalog is not None:
                 about = f"what functions run with at {self._connection.endpoint}"
-                catalog.keep(key, key, told, about=about, replaces=True)
+                self._session.keeper.submit(lambda: catalog.keep(key, key, told, about=about, replaces=True))
         return told
 
     def _told_to_others(self, catalog: Catalog, key: bytes) -> str | None:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from nectar.dialects.spark.query import Query
 
 _log: Final = logger("nectar.spark")
-_MOST: Final = 4 << 20  # bytes of a plan that are kept for ever; what is larger holds rows of the program's own
+_MOST: Final = 4 << 20  # bytes of a plan that are kept; what is larger holds rows of the program's own
 _ROUNDS: Final = 10  # names may have had several meanings while views were made that use them
 _NEEDED: Final = ("pyspark", "numpy", "pandas", "pyarrow")  # by every program of Spark
 _LOOKED_AFTER: Final = frozenset({"pyspark", "pyspark-client", "pysail", "pyarrow", "numpy", "pandas"})
