@@ -8,7 +8,9 @@ import pytest
 
 import nectar
 from nectar import session
-from nectar.errors import SettingError
+from nectar.clock import ManualClock
+from nectar.errors import CatalogFailure, CatalogUnavailableError, SettingError
+from nectar.waiting.breaker import EXHAUSTED
 
 
 @nectar.memo
@@ -254,3 +256,134 @@ def test_hooks_that_two_threads_put_in_at_once_come_out(monkeypatch):
     engine.install()
     engine.uninstall()
     assert plain == engine.engine_config._ENGINE_BY_NAME
+
+
+# a catalog that does not answer when it is opened
+
+
+class Opening:
+    """Opens catalogs. locked: how often it is locked before it is not. Each is counted when it is closed."""
+
+    def __init__(self, locked=0, gate=None):
+        self.locked, self.gate, self.began = locked, gate, threading.Event()
+        self.asked, self.closed = 0, 0
+
+    def __call__(self, *_, **__):
+        self.asked += 1
+        self.began.set()
+        if self.gate is not None:
+            self.gate.wait(LONG)
+        if self.asked <= self.locked:
+            raise CatalogUnavailableError("another process kept it locked for too long")
+        return self
+
+    def close(self):
+        self.closed += 1
+
+
+LONG = 60.0
+
+
+@pytest.fixture
+def opening(monkeypatch):
+    """Has sessions open catalogs with this; what is probed beside the program is probed at once."""
+
+    def use(**given):
+        found = Opening(**given)
+        monkeypatch.setattr("nectar.catalog.embedded.open_catalog", found)
+        return found
+
+    def probe(work, late):
+        try:
+            late(work(), None)
+        except CatalogUnavailableError as error:
+            late(None, error)
+        return True
+
+    monkeypatch.setattr("nectar.waiting.health.ask_later", probe)
+    return use
+
+
+def begun(tmp_path, clock=None):
+    return session.Session(session._settings({"home": tmp_path / "home", "patience": LONG}), clock or ManualClock())
+
+
+@pytest.mark.parametrize("locked", [1, 2, 3, 10])
+def test_a_catalog_that_is_locked_at_first_is_opened_when_somebody_asks_again(tmp_path, opening, locked, caplog):
+    catalog, clock = opening(locked=locked), ManualClock()
+    current = begun(tmp_path, clock)
+    assert [current.catalog for _ in range(100)] == [None] * 100
+    assert catalog.asked == 1
+    for asked in range(1, locked + 1):
+        assert current.catalog is None
+        assert catalog.asked == asked
+        clock.move(EXHAUSTED + 1)
+        assert (current.catalog is catalog) == (asked == locked)
+    assert catalog.asked == locked + 1
+    assert current.health.is_well
+    assert len(caplog.records) == 1
+    current.close()
+    assert catalog.closed == 1
+
+
+def test_a_catalog_that_somebody_opens_beside_the_program_is_there_for_the_program(tmp_path, opening):
+    catalog = opening(locked=1)
+    current = begun(tmp_path)
+    assert current.catalog is None
+    current.keeper.submit(lambda: current.inputs)
+    assert current.settle(LONG)
+    assert current.catalog is catalog
+    assert current.health.reading.state == "closed"
+    current.close()
+
+
+def test_threads_that_open_a_catalog_at_once_have_one(tmp_path, opening):
+    gate = threading.Event()
+    catalog = opening(gate=gate)
+    current = begun(tmp_path)
+    threads = [threading.Thread(target=current._open) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    assert catalog.began.wait(LONG)
+    gate.set()
+    for thread in threads:
+        thread.join(LONG)
+    assert catalog.asked == 1
+    current.close()
+    assert catalog.closed == 1
+
+
+def test_a_catalog_that_is_opened_when_nobody_wants_it_any_more_is_closed(tmp_path, opening):
+    gate = threading.Event()
+    catalog = opening(gate=gate)
+    current = begun(tmp_path)
+    thread = threading.Thread(target=current._open)
+    thread.start()
+    assert catalog.began.wait(LONG)
+    current.close()
+    assert current.catalog is None
+    gate.set()
+    thread.join(LONG)
+    assert catalog.closed == 1
+    assert current.catalog is None
+    assert catalog.asked == 1
+
+
+def test_what_needs_a_catalog_says_that_there_is_none(tmp_path, opening, monkeypatch):
+    opening(locked=10)
+    current = begun(tmp_path)
+    for need in (lambda: current.inputs, lambda: current.reservations):
+        with pytest.raises(CatalogUnavailableError):
+            need()
+
+    def refuse(*_, **__):
+        raise CatalogFailure("it is no catalog")
+
+    monkeypatch.setattr("nectar.catalog.embedded.open_catalog", refuse)
+    broken = begun(tmp_path)
+    for need in (lambda: broken.inputs, lambda: broken.reservations):
+        with pytest.raises(CatalogFailure) as failure:
+            need()
+        assert not isinstance(failure.value, CatalogUnavailableError), "trying again makes no sense"
+    for each in (current, broken):
+        each.close()

@@ -14,7 +14,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Final
 from nectar.arrival import no_longer, when_imported
 from nectar.catalog.keeper import Keeper
 from nectar.clock import Clock, SystemClock
-from nectar.errors import CatalogUnavailableError, EnvironmentFailure, NectarError
+from nectar.errors import CatalogFailure, CatalogUnavailableError, EnvironmentFailure, NectarError
 from nectar.forks import in_child
 from nectar.overhead.garbage import take_seconds
 from nectar.overhead.loading import loading
@@ -35,6 +35,7 @@ from nectar.report.run import RunReport
 from nectar.report.totals import RunTotals, process_totals
 from nectar.settings import Settings, load_settings
 from nectar.trust.secrets import logger
+from nectar.waiting.answering import is_unhurried
 from nectar.waiting.health import Health
 
 if TYPE_CHECKING:  # loaded when a query is looked at, which may never be
@@ -64,7 +65,10 @@ class Session:
         where = f"the catalog in {self.settings.home}"
         self.health = Health(where, self.settings.patience, self.clock)
         self.keeper = Keeper(ledger=self.steering.ledger, health=self.health)
-        self._opening = False
+        self.health.probe_with(self._open, self._open)  # until there is an index that knows better
+        self._opening = threading.RLock()  # of the thread that opens the catalog; a finalizer may come in between
+        self._handing = threading.Lock()  # held for a moment: when the catalog is there, or none is wanted any more
+        self._over = False
         self._flights: Flights | None = None
         self.pending: dict[bytes, Any] = {}  # results of queries that are computed, and not yet written, by key
         self._catalog: Catalog | None = None
@@ -74,38 +78,54 @@ class Session:
 
     @property
     def catalog(self) -> Catalog | None:
-        """The catalog; None if it cannot be used, or not yet, which was said in the log."""
-        if self._catalog is None and not self._failed:
-            with self._lock:
-                self._open_once()
+        """The catalog; None if it cannot be used, or not yet, which was said in the log.
+
+        Whoever asks has it probed when that is due, in whatever dialect: one that did not answer is opened later.
+        """
+        if self._catalog is None and not self._failed and not self._over:
+            import nectar.catalog.embedded  # noqa: F401 - which takes its time, and that is not the catalog's
+
+            # Threads of the program ask one after the other, so that all wait for what goes on step by step.
+            with nullcontext() if is_unhurried() else self._lock, suppress(CatalogUnavailableError):
+                self.health.ask(self._open, self.health.reading)
         return self._catalog
-
-    def _open_once(self) -> None:
-        """The catalog is opened, unless another thread was faster, it has failed, or does not answer yet."""
-        if self._catalog is not None or self._failed or self._opening:
-            return
-        import nectar.catalog.embedded  # noqa: F401 - which takes its time, and that is not the catalog's
-
-        self._opening = True
-        self.health.probe_with(self._open, self._open)
-        with suppress(CatalogUnavailableError):
-            self.health.ask(self._open, self.health.reading)
 
     def _open(self) -> None:
         """The catalog is there, if it can be opened. In a thread that goes on when the program waits no longer."""
         from nectar.catalog.embedded import open_catalog
 
-        try:
-            catalog = open_catalog(self.settings, clock=self.clock, background=True, health=self.health)
+        with self._opening:  # who comes second has what the first has opened
+            if self._catalog is not None or self._failed or self._over:
+                return
+            try:
+                catalog = open_catalog(self.settings, clock=self.clock, background=True, health=self.health)
+            except CatalogUnavailableError:
+                raise
+            except NectarError as failure:
+                self._failed = True
+                _log.warning("nothing is reused or kept: %s", failure)
+                return
             catalog.later = self.keeper.submit
+            if self._takes(catalog):
+                self.health.succeeded(self.health.reading)  # whoever has opened it, and however late
+            else:
+                catalog.close()
+
+    def _takes(self, catalog: Catalog) -> bool:
+        """Whether this is the catalog of the session now: unless it has one, or wants none any more."""
+        with self._handing:
+            if self._catalog is not None or self._over:
+                return False
             self._catalog = catalog
-        except CatalogUnavailableError:
-            raise
-        except NectarError as failure:
-            self._failed = True
-            _log.warning("nothing is reused or kept: %s", failure)
-        finally:
-            self._opening = False
+            return True
+
+    def _asked_catalog(self) -> Catalog:
+        """The catalog. Raises CatalogFailure if it cannot be used, or not yet."""
+        catalog = self.catalog
+        if catalog is not None:
+            return catalog
+        kind = CatalogFailure if self._failed or self._over else CatalogUnavailableError
+        raise kind(f"the catalog in {self.settings.home} cannot be used")
 
     @property
     def flights(self) -> Flights:
@@ -120,23 +140,24 @@ class Session:
 
     @property
     def reservations(self) -> Reservations:
-        """Who computes what, among processes."""
-        assert self.catalog is not None
+        """Who computes what, among processes. Raises CatalogFailure if the catalog cannot be used."""
         if self._reservations is None:
             from nectar.catalog.flights import Reservations
 
-            self._reservations = Reservations(self.catalog)
+            catalog = self._asked_catalog()
+            with self._lock:
+                if self._reservations is None:
+                    self._reservations = Reservations(catalog)
         return self._reservations
 
     @property
     def inputs(self) -> Inputs:
-        """The identities of files."""
+        """The identities of files. Raises CatalogFailure if the catalog cannot be used."""
         if self._inputs is None:
             from nectar.store.inputs.identify import Inputs
 
-            assert self.catalog is not None
             self._inputs = Inputs(
-                self.catalog, self.clock, identity=self.settings.identity, shared=self.settings.shared,
+                self._asked_catalog(), self.clock, identity=self.settings.identity, shared=self.settings.shared,
                 host=socket.gethostname(),
             )  # fmt: skip
         return self._inputs
@@ -194,6 +215,8 @@ class Session:
         self._closed = True
         self.keeper.close(self.settings.linger)
         self.health.tell_at_end()
+        with self._handing:
+            self._over = True
         if self._reservations is not None:
             self._reservations.close()
         if self._catalog is not None:
@@ -271,7 +294,7 @@ def _settings(overrides: dict[str, Any]) -> Settings | None:
     except NectarError as error:
         if overrides:
             raise
-        _log.warning("%s; until that is mended, nothing is reused or kept", error)
+        _log.warning("%s; until you fix this, nothing is reused or kept", error)
         return None
 
 

@@ -4,6 +4,7 @@ import errno
 import logging
 import sqlite3
 import threading
+from contextvars import ContextVar
 
 import polars as pl
 import pytest
@@ -306,3 +307,41 @@ def test_results_that_somebody_discards_are_gone_when_that_returns(sick, home, m
     sick.health.failed(sick.health.writing, StoreFailure(errno.ENOSPC, "there is no space left"))
     assert sick.catalog.discard(entries) == 1
     assert kept(home) == 0
+
+
+@pytest.mark.parametrize("dialect", ["polars", "memo"])
+def test_a_catalog_that_is_locked_when_a_program_begins(home, monkeypatch, tmp_path, dialect):
+    monkeypatch.setattr("nectar.waiting.answering.crowding", lambda: 1.0)
+    monkeypatch.setattr("nectar.waiting.health.crowding", lambda: 1.0)
+    pl.DataFrame({"a": range(1000)}).write_parquet(tmp_path / "a.parquet")
+    with nectar.reuse(home=home, reserve=0):
+        assert session.current().catalog is not None
+    clock = ManualClock(SystemClock().now())
+    current = session.Session(session._settings({"home": home, "reserve": 0, "patience": 0.01}), clock)
+    monkeypatch.setattr(session, "_block", ContextVar("session", default=current))
+
+    def run():
+        if dialect == "memo":
+            return tripled(5)
+        lazy = pl.scan_parquet(tmp_path / "a.parquet").select(pl.col("a").sum())
+        return lazy.collect(engine=nectar.PolarsEngine()).item()
+
+    right = [5] * 3 if dialect == "memo" else 499500
+    other = sqlite3.connect(home / "catalog.db", isolation_level=None)
+    other.execute("PRAGMA locking_mode=EXCLUSIVE")
+    other.execute("BEGIN EXCLUSIVE")
+    assert [run() for _ in range(3)] == [right] * 3
+    assert current._catalog is None
+    other.close()
+    impatient(current, LIMIT)
+    for _ in range(1000):
+        clock.move(100.0)
+        assert run() == right
+        if current.catalog is not None and current.health.is_well:
+            break
+        threading.Event().wait(0.01)
+    assert run() == right
+    assert current.settle(LIMIT)
+    assert run() == right
+    assert outcomes(nectar.last_run()) == ["reused"]
+    current.close()

@@ -30,6 +30,5 @@ def _by_hand(catalog: Catalog, key: bytes) -> list[str]:
     if made is None:
         return []
     site = f" in {made.site}" if made.site else ""
-    return [
-        f"once that is mended, it comes back by itself; or run the query{site} again, which {made.by or 'somebody'} ran"
-    ]
+    by = made.by or "somebody"
+    return [f"once you have fixed this, it comes back by itself; or run the query{site} again, which {by} ran"]
