@@ -491,7 +491,7 @@ def test_a_plan_with_too_much_data_is_not_kept_for_ever(project):
     project.run()
     key, _ = project.evict_one()
     (reason,) = reasons_of(project, key)
-    assert "of data, which is too much to be kept for ever" in reason
+    assert "of data, which is too much to be kept in a recipe" in reason
 
 
 # the command

@@ -45,9 +45,9 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
     (
         "ALTER TABLE names ADD COLUMN note TEXT NOT NULL DEFAULT ''",
         "CREATE INDEX names_by_key ON names (key)",
-        # How results came about, kept for ever. Rows refer to each other by number: a graph of keys would be read
-        # several times slower. Streams (files that were read together), kits (functions that were used together) and
-        # texts are there once, whoever shares them.
+        # How results came about, kept while an entry, a name or a later result leads there, and until there is no room.
+        # Rows refer to each other by number: a graph of keys would be read several times slower. Streams (files that
+        # were read together), kits (functions that were used together) and texts are there once, whoever shares them.
         """CREATE TABLE results (
             number INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, program BLOB NOT NULL, about TEXT NOT NULL,
             by_whom TEXT NOT NULL, made REAL NOT NULL, seconds REAL NOT NULL, row_count INTEGER NOT NULL,

@@ -79,7 +79,7 @@ def reader_of(step: Step) -> ResultReader | None:
 
 
 def schema_bytes(frame: pl.DataFrame) -> bytes:
-    """The schema of a frame, to be kept beside its result for ever."""
+    """The schema of a frame, as it is on record beside its result."""
     memory = io.BytesIO()
     frame.clear().write_ipc_stream(memory)
     return memory.getvalue()

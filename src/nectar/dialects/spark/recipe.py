@@ -153,7 +153,7 @@ def _prescribed(query: Query, number: int, *, is_part: bool) -> tuple[Prescripti
     plan, told = flattened(relation), tuple(map(flattened, commands))
     size = sum(map(len, (*plan, *(piece for each in told for piece in each))))
     if size > _MOST:
-        return Prescription(), [f"its plan holds {show_size(size)} of data, which is too much to be kept for ever"]
+        return Prescription(), [f"its plan holds {show_size(size)} of data, which is too much to be kept in a recipe"]
     return Prescription(
         plan, told, dict(query.settings), variables, platform.python_version(), query.keyed.frame, is_part
     ), []  # fmt: skip

@@ -114,7 +114,7 @@ def without_schema(table: pa.Table) -> pa.Table:
 
 
 def schema_bytes(table: pa.Table) -> bytes:
-    """The columns of a table, as they are kept beside its result for ever."""
+    """The columns of a table, as they are on record beside its result."""
     schema = without_schema(table).schema if is_whole(table) else table.schema
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, schema) as writer:
