@@ -86,9 +86,14 @@ import os
 API_KEY = 'hunter2canary'
 URL = 'postgresql://bob:hunter2canary@db/x'
 CONFIG = {'password': 'hunter2canary', 'port': 4711, 'pin': {'secret': 4242}}
-def connect(url, token='hunter2canary'):
+TOKENS = ('hunter2canary', 'x')
+SECRETS = frozenset(['hunter2canary'])
+class Settings:
+    auth = ('bob', 'hunter2canary')
+def connect(url, token='hunter2canary', auth=('bob', 'hunter2canary')):
     password = 'hunter2canary'
-    return url, token, password
+    user, pw = 'bob', 'hunter2canary'
+    return url, token, password in ('hunter2canary', 'x'), TOKENS, SECRETS, Settings.auth, auth, pw
 def f(n):
     return connect(URL + API_KEY), CONFIG, n
 """

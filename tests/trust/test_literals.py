@@ -14,6 +14,10 @@ WRITTEN = [
     "password = 'C'.encode()", "password = None or 'C'", "tokens = {'password': {'bob': 'C'}}",
     "url = 'postgres://me:C@host/db'", "sql = \"host=db password=C\"", "x = 1  # token=C1", "o.option('password', 'C')",
     "b = b'postgres://me:C@host'", '"""Opens.\n\npassword=C\n"""', "b.set_password('C')", "f(auth=('me', 'C'))",
+    "TOKENS = ('C', 'x')", "user, password = 'bob', 'C'", "class A:\n    auth = ('u', 'C')",
+    "def f(auth=('u', 'C')): pass", "if password in ('C', 'x'): pass", "setattr(o, 'password', 'C')", "tokens = {'C'}",
+    "passwords = frozenset(['C'])",
+    "message = 'login failed: password=C'",
 ]  # fmt: skip
 NOT_WRITTEN = [
     "password = os.environ['DB_PASSWORD']", "password = os.environ.get('DB_PASSWORD')", "password = getpass('pw')",

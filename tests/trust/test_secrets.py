@@ -17,7 +17,9 @@ CALLED = [
     f"dbPassword: {CANARY}", f"<password>{CANARY}</password>", f"OPTIONS (user 'x', password '{CANARY}')",
     f"CREATE USER x IDENTIFIED BY '{CANARY}'", f"pg_dump --password {CANARY} db", f"X-Api-Key: {CANARY}",
     f"aws_secret_access_key={CANARY}", f"'passwd' => '{CANARY}'", f"Cookie: a={CANARY}; b={CANARY}",
-    f"note: the password={CANARY}", f"at 10:30 token={CANARY}",
+    f"note: the password={CANARY}", f"at 10:30 token={CANARY}", f"snowflake: password={CANARY}",
+    f'{{"conn": "host=h password={CANARY}"}}', f"url=https://h/?token={CANARY}", f'x = "password={CANARY}"',
+    f"OSError: could not connect with password={CANARY}", f"a: b: c=d: 'e=f, password={CANARY}'",
     f"Authorization: Bearer {CANARY}", f"{{'Authorization': 'Basic {CANARY}'}}", f"connection_string={CANARY}",
 ]  # fmt: skip
 ADDRESSES = [

@@ -41,6 +41,8 @@ class Suspicion:
         """Whether an object without parts may be a credential."""
         if isinstance(value, str | bytes):
             return bool(value) and (self._is_called_so(label) or value in self._constants or looks_secret(value))
+        if isinstance(value, tuple | frozenset):
+            return any(self.falls_on(each, label) for each in value)
         return type(value) in (int, float) and self._is_called_so(label)
 
     def _is_called_so(self, label: str) -> bool:

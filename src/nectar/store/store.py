@@ -53,7 +53,7 @@ class Store:
         self.clock = SystemClock() if clock is None else clock
         self.verified = Verified() if verified is None else verified
         self._files = _files_of(self.root, reach, access)
-        self._access, self._on_damage, self._open_until = access, on_damage, open_until
+        self._reach, self._access, self._on_damage, self._open_until = reach, access, on_damage, open_until
         self._damaged_ones: set[str] = set()  # locations, as far as this process has found out
         self._verifier = Verifier(self._verify) if background else None
 
@@ -108,7 +108,7 @@ class Store:
 
     def for_looking(self) -> Store:
         """The same store for somebody who only looks: nobody hears of damage, and nothing is verified beside it."""
-        return Store(self.root, access=self._access, clock=self.clock, open_until=self._open_until)
+        return Store(self.root, reach=self._reach, access=self._access, clock=self.clock, open_until=self._open_until)
 
     def is_sound(self, entry: Entry) -> bool:
         """Whether what was read of an entry was right: damage is reported, and all of it read if it was not verified.

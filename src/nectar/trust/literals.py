@@ -20,7 +20,7 @@ from nectar.trust.secrets import HIDDEN, is_secret_name, looks_secret, may_hold_
 # Calls whose first argument is a value, and not the name of one.
 _VALUES: Final = frozenset({
     "SecretStr", "SecretBytes", "Secret", "str", "bytes", "bytearray", "b64decode", "urlsafe_b64decode",
-    "unhexlify", "fromhex", "Field", "field", "quote", "quote_plus", "unquote", "Fernet",
+    "unhexlify", "fromhex", "Field", "field", "quote", "quote_plus", "unquote", "Fernet", "frozenset", "set",
 })  # fmt: skip
 _LOOKING_UP: Final = frozenset({"get", "getenv", "pop", "setdefault"})  # with a default behind the name
 _SHORTEST: Final = 3
@@ -104,6 +104,8 @@ def _given(call: ast.Call) -> Iterator[tuple[str, ast.AST | None]]:
         yield _name(texts[0]), texts[1]
     if len(texts) == 2 and _name(call.func) in _LOOKING_UP:
         yield _name(texts[0]), texts[1]
+    if len(texts) == 3 and isinstance(texts[1], ast.Constant):  # `setattr(connection, "password", "...")`
+        yield _name(texts[1]), texts[2]
     if len(texts) == 1 and _name(call.func).startswith(("with_", "set_", "SecretStr")):
         yield _name(call.func), texts[0]
 

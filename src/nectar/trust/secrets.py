@@ -69,6 +69,7 @@ _QUOTES: Final = (
     r'''\\+"[^"\\\n]*\\+"''', r"""\\+'[^'\\\n]*\\+'""",  # in a text within a text
     r'''"(?:[^"\\\n]|\\.)*(?:"|\Z)''', r"""'(?:[^'\\\n]|\\.)*(?:'|\Z)""",
 )  # fmt: skip
+_NO_VALUES: Final = ("None", "True", "False", "null", "true", "false")
 _QUOTED: Final = "|".join(_QUOTES)
 
 
@@ -88,7 +89,7 @@ def _is_secret_name(name: str) -> bool:
     if not any(sign in low for sign in _SIGNS):
         return False
     words = [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
-    if not _WORDS.isdisjoint(words):
+    if not _WORDS.isdisjoint(words) or words == ["tokens"]:  # `max_tokens` is a number of words
         return True
     joined = "".join(words)
     return any(each in joined for each in _TOGETHER)
@@ -102,8 +103,7 @@ def redacted(text: str) -> str:
     text = _without_users(text)
     text = _header().sub(rf"\1{HIDDEN}", text)
     text = _scheme_and_token().sub(rf"\1{HIDDEN}", text)
-    text = _called().sub(_without_value, text)
-    return _told().sub(_without_value, text)
+    return _without_values(_told(), _without_values(_called(), text))
 
 
 def may_hold_secret(text: str) -> bool:
@@ -134,7 +134,7 @@ def _looks_secret(text: str) -> bool:
         return True
     if _scheme_and_token().search(text):
         return True
-    return any(_hides(match) and not _is_harmless(match) for match in _called().finditer(text))
+    return not all(map(_is_harmless, _all(_called(), text)))
 
 
 def _is_harmless(match: re.Match[str]) -> bool:
@@ -222,40 +222,72 @@ def _scheme_and_token() -> re.Pattern[str]:
     return re.compile(r"(\b(?:bearer|basic)\s+)(?!\.\.\.)(?=[\w.~+/=-]*[\d=])[\w.~+/=-]{6,}", re.IGNORECASE)
 
 
-@cache
-def _called() -> re.Pattern[str]:
-    """A name, `=` or `:`, and a value: in a call, a table, a query of an address, a connection string."""
-    kind = r":\s*[\w.\[\]| ]{1,40}=(?!=)"  # of a variable, in code
-    means = rf"""\\*["']?\]?\s*(?:{kind}|=>|->|:=|==?|:(?!/)|(?<=\w)>)\s*[rbfuRBFU]{{0,2}}"""
-    return re.compile(rf"""(?<![\w])([\w.\-]{{1,120}})({means})({_QUOTED}|[^\s"',;&(){{}}\[\]<>|]+)""", re.DOTALL)
+_KIND: Final = r":\s{0,32}[\w.\[\]| ]{1,40}=(?!=)"  # of a variable, in code
+_MEANS: Final = rf"""\\{{0,32}}["']?\]?\s{{0,32}}(?:{_KIND}|=>|->|:=|==?|:(?!/)|(?<=\w)>)\s{{0,32}}[rbfuRBFU]{{0,2}}"""
+_NAME: Final = r"(?<![\w])([\w.\-]{1,120})"
 
 
 @cache
-def _told() -> re.Pattern[str]:
-    """A name and a value in quotes behind it, as in SQL, or one behind an option of a command."""
-    return re.compile(
-        rf"""(?<![\w])(?:([\w.]{{1,80}}|identified\s+by)(\\*["'`]?\s+)({_QUOTED})|(--[\w.\-]{{1,80}})(\s+)([^\s"']\S*))""",
-        re.IGNORECASE | re.DOTALL,
+def _called() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """A name, `=` or `:`, and a value: in a call, a table, an address, a connection string. First the name."""
+    value = rf"""({_QUOTED}|[^\s"',;&(){{}}\[\]<>|]+)"""
+    return re.compile(f"{_NAME}({_MEANS})"), re.compile(f"{_NAME}({_MEANS}){value}", re.DOTALL)
+
+
+@cache
+def _told() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """A name and a value in quotes behind it, as in SQL, or one behind an option of a command. First the name."""
+    name, option = r"(?<![\w])(?:([\w.]{1,80}|identified\s{1,32}by)", r"(?<![\w])(--[\w.\-]{1,80})"
+    between = r"""(\\{0,32}["'`]?\s{1,32})"""
+    return (
+        re.compile(rf"{name}{between}(?=[\\\"'])|{option}(\s{{1,32}})(?=[^\s\"']))", re.IGNORECASE),
+        re.compile(rf"{name}{between}({_QUOTED})|{option}(\s{{1,32}})([^\s\"']\S*))", re.IGNORECASE | re.DOTALL),
     )
 
 
+def _all(patterns: tuple[re.Pattern[str], re.Pattern[str]], text: str) -> Iterator[re.Match[str]]:
+    """Credentials with their names, also in the values of other names: `error: password=...`, `"url=...?token=..."`.
+
+    A value is looked at behind the name of a credential only: a text may be one name after the other, and what is
+    behind each its value.
+    """
+    head, whole = patterns
+    match = head.search(text)
+    while match is not None:
+        name, between = (each for each in match.groups() if each is not None)
+        found = whole.match(text, match.start()) if _is_of_secret(name, between) else None
+        if found is not None and _is_there(found):
+            yield found
+            match = head.search(text, found.end())
+        else:
+            match = head.search(text, match.start() + len(name))
+
+
+def _without_values(patterns: tuple[re.Pattern[str], re.Pattern[str]], text: str) -> str:
+    pieces, after = [], 0
+    for match in _all(patterns, text):
+        pieces += [text[after : match.start()], _without_value(match)]
+        after = match.end()
+    return "".join([*pieces, text[after:]])
+
+
 def _without_value(match: re.Match[str]) -> str:
-    if not _hides(match):
-        return match[0]
     name, between, value = (each for each in match.groups() if each is not None)
     before = re.match(r"""\\*["']""", value)
     mark = before[0] if before else ""
     return f"{name}{between}{mark}{HIDDEN}{mark if value.endswith(mark[-1:]) else ''}"
 
 
-def _hides(match: re.Match[str]) -> bool:
-    """Whether a name with a value behind it is one of a credential, and the value is there."""
-    name, between, value = (each for each in match.groups() if each is not None)
-    value = value.strip("\\\"'")
-    if not value or value.startswith(HIDDEN) or value in ("None", "True", "False", "null", "true", "false"):
-        return False
+def _is_of_secret(name: str, between: str) -> bool:
     # What seems to be the type of a variable may be words of a sentence: `note: the password=...`.
     return is_secret_name(name) or is_secret_name(between) or name.lower().startswith("identified")
+
+
+def _is_there(match: re.Match[str]) -> bool:
+    """Whether a value that may be a credential is there."""
+    *_, value = (each for each in match.groups() if each is not None)
+    value = value.strip("\\\"'")
+    return bool(value) and not value.startswith(HIDDEN) and value not in _NO_VALUES
 
 
 # logs
