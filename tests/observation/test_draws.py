@@ -3,8 +3,10 @@
 import base64
 import hashlib
 import importlib
+import os
 import random
 import secrets
+import subprocess
 import sys
 import textwrap
 import warnings
@@ -138,3 +140,28 @@ def test_graphs_at_random_are_refused_in_whatever_thread(site):
     graph = site("igraph").Graph
     assert tables.verdict(graph.Erdos_Renyi).kind == "random"
     assert tables.verdict(graph.Ring) is None
+
+
+FIRST = """
+import random
+import nectar
+
+@nectar.memo
+def shuffled(numbers):
+    found = sorted(numbers)
+    random.Random(13).shuffle(found)
+    return found
+
+before = nectar.fingerprint(shuffled.function)
+shuffled([3, 1, 2])
+print(nectar.last_run().parts[-1].keeping, nectar.fingerprint(shuffled.function) == before)
+"""
+
+
+def test_what_listens_to_draws_is_no_part_of_any_key(tmp_path):
+    """The first call of a process that used a generator of its own was never kept."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FIRST], capture_output=True, text=True,
+        env={**os.environ, "NECTAR_HOME": str(tmp_path / "home")},
+    )  # fmt: skip
+    assert done.stdout == "being kept True\n", done.stdout + done.stderr

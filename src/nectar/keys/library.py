@@ -307,6 +307,7 @@ _IMPORT_MACHINERY: Final = frozenset(
 # code of the application in the place of library code
 
 Patches = list[tuple[str, object]]
+_OWN: Final = "nectar."
 
 
 def foreign_in(owner: types.ModuleType | type) -> tuple[Patches, list[str]]:
@@ -335,6 +336,8 @@ def _look_into(owner: types.ModuleType | type) -> tuple[Patches, list[str]]:
     for name, value in list(vars(owner).items()):
         kind = type(value)
         if kind is types.FunctionType:
+            if str(value.__globals__.get("__name__")).startswith(_OWN):
+                continue  # it gives what was there before
             if _is_foreign(value):
                 patches.append((f"{prefix}.{name}", in_its_role(name, value) if is_class else value))
             elif value.__name__ != name:
