@@ -108,3 +108,11 @@ def test_other_names_are_looked_up_and_not_tried_one_by_one():
     assert not wanted.in_bytes(content)
     assert wanted.in_bytes(content + b"\0/d/a")
     assert wanted.margin < 100
+
+
+@pytest.mark.parametrize("text", ['Mac"Dowell\\7731', "O'Hara\t7", 'Zoë "Z" 7'])
+def test_a_text_is_found_however_it_is_quoted(text):
+    wanted = Wanted((), (text,))
+    for once in (text, repr(text), json.dumps(text)):
+        for twice in (once, json.dumps(once), json.dumps(once, ensure_ascii=False), repr(once)):
+            assert wanted.in_content(f"before {twice} after".encode())

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import AnyStr, Final
 from urllib.parse import quote
 
@@ -163,6 +163,15 @@ def _packed(form: str) -> list[bytes]:
 
 
 def _written(text: str) -> list[str]:
-    """A text in each way in which it is written into texts."""
-    inside = [text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1], repr(text)[1:-1]]
-    return [*inside, quote(text), quote(text, safe="")]
+    """A text in each way in which it is written into texts, and these into others, as in the JSON of a recipe."""
+    once = [written(text) for written in _WAYS]
+    twice = [written(form) for form in once for written in _WAYS]
+    return list(dict.fromkeys([text, *once, *twice, quote(text), quote(text, safe="")]))
+
+
+_WAYS: Final[tuple[Callable[[str], str], ...]] = (
+    lambda text: json.dumps(text)[1:-1],
+    lambda text: json.dumps(text, ensure_ascii=False)[1:-1],
+    lambda text: repr(text)[1:-1],
+    lambda text: repr(f'"{text}')[2:-1],  # beside what makes Python choose the other quotes
+)
