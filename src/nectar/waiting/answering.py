@@ -86,11 +86,21 @@ class _Answerer:
             _idle.append(self)
 
 
+class _Here(threading.local):
+    """What a thread does. question: that it answers. unhurried: how far its own work has come.
+
+    patience: with which it asks by itself. asked_for: somebody waits for its work, however long it takes.
+    """
+
+    question: _Question | None = None
+    unhurried: Steps | None = None
+    patience: float | None = None
+    asked_for = False
+
+
+_here: Final = _Here()
 _idle: Final[list[_Answerer]] = []
 _stuck: Final[list[_Question]] = []  # that nobody waits for any more
-# question: that this thread answers. unhurried: how far its own work has come. patience: with which it asks by itself.
-# asked_for: somebody waits for its work, however long it takes.
-_here: Final = threading.local()
 _LOAD: Final = "/proc/loadavg"
 _MOST_CROWDING: Final = 10.0
 _BACKGROUND: Final = 1.0  # seconds that a thread of Nectar waits for a lock before it lets others do something
@@ -114,7 +124,7 @@ def ask(
 
     late: hears of what it gave, or raised, if nobody waited for it any more.
     """
-    if is_unhurried() or getattr(_here, "question", None) is not None:
+    if is_unhurried() or _here.question is not None:
         answer = work()
         step()
         return answer
@@ -160,7 +170,7 @@ def _is_left(question: _Question) -> bool:
 
 def ask_here(work: Callable[[], _T], patience: float) -> _T:
     """What the work gives or raises, done by this thread: it waits no longer than so many seconds for a lock."""
-    before = getattr(_here, "patience", None)
+    before = _here.patience
     _here.patience = patience
     try:
         answer = work()
@@ -180,33 +190,32 @@ def ask_later(work: Callable[[], object], late: Callable[[Any, BaseException | N
 
 def step() -> None:
     """The work that this thread does has come a step further."""
-    under_way = getattr(_here, "question", None) or getattr(_here, "unhurried", None)
+    under_way = _here.question or _here.unhurried
     if under_way is not None:
         under_way.steps += 1
 
 
 def patience_here(otherwise: float) -> float:
     """Seconds that a step of what this thread does may take, if somebody waits for it."""
-    question = getattr(_here, "question", None)
+    question = _here.question
     if question is not None:
-        return float(question.patience * crowding())
+        return question.patience * crowding()
     if is_unhurried():
         return min(otherwise, _BACKGROUND)
     if is_asked_for():
         return otherwise
-    patience = getattr(_here, "patience", None)
-    return otherwise if patience is None else float(patience * crowding())
+    return otherwise if _here.patience is None else _here.patience * crowding()
 
 
 def is_unhurried() -> bool:
     """Whether this thread works beside the program, which does not wait for it."""
-    return getattr(_here, "unhurried", None) is not None
+    return _here.unhurried is not None
 
 
 @contextmanager
 def unhurried(steps: Steps | None = None) -> Iterator[None]:
     """Within the block this thread waits as long as it takes: no program waits for it."""
-    before = getattr(_here, "unhurried", None)
+    before = _here.unhurried
     _here.unhurried = steps or Steps()
     try:
         yield
@@ -216,7 +225,7 @@ def unhurried(steps: Steps | None = None) -> Iterator[None]:
 
 def is_asked_for() -> bool:
     """Whether somebody wants done what this thread does, and waits for it."""
-    return getattr(_here, "asked_for", False)
+    return _here.asked_for
 
 
 @contextmanager

@@ -29,10 +29,12 @@ class _Inside:
 
     def __enter__(self) -> None:
         me = get_ident()
-        if (depth := _inside.get(me, 0)) > 0:
-            _inside[me] = depth + 1
+        if me in _inside:
+            _inside[me] += 1
         else:
-            _come_in(me, 1)
+            _inside[me] = 1
+            if _forking:  # whoever forks notes that first, and then looks who is inside
+                _come_in(me, 1)
 
     def __exit__(self, *_: object) -> None:
         me = get_ident()
@@ -61,13 +63,12 @@ def is_cut_off() -> bool:
 
 
 def _come_in(me: int, depth: int) -> None:
-    while True:
-        while _forking and me not in _forking:
+    _inside[me] = depth
+    while _forking and me not in _forking:
+        del _inside[me]
+        while _forking:
             sleep(_PAUSE)
         _inside[me] = depth
-        if not _forking or me in _forking:  # whoever forks notes that first, and then looks who is inside
-            return
-        del _inside[me]
 
 
 @before(Stage.STOP)

@@ -12,6 +12,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -221,20 +222,19 @@ class Transactions:
         return not busy and 0 < pages == moved
 
     def _read(self, action: Callable[[sqlite3.Connection], _T]) -> _T:
-        return self._translate(lambda: self._reading_of(action))
+        return self._translate(partial(self._reading_of, action))
 
     def _reading_of(self, action: Callable[[sqlite3.Connection], _T]) -> _T:
         if self._lock.acquire(blocking=self._alone):
             try:
                 with inside:
-                    return patiently(lambda: action(self._connection))
+                    return patiently(partial(action, self._connection))
             finally:
                 self._lock.release()
         with self._reading, inside:  # another thread writes, or waits for its turn to write
             if self._reader is None:
                 self._reader = connect(self.path, True, self._access)
-            reader = self._reader
-            return patiently(lambda: action(reader))
+            return patiently(partial(action, self._reader))
 
     def _version(self) -> int:
         """Changes whenever somebody else has written."""
