@@ -328,11 +328,20 @@ def test_pipes_do_not_hold_it_up_and_what_cannot_be_read_is_told_of(home, monkey
     os.mkfifo(home / "pipe")
     (home / "link").symlink_to("nowhere")
     (home / "secret").write_text("x")
-    refused = forgetting.opened
-    monkeypatch.setattr(forgetting, "opened", lambda path, **options: refused(path, **options) if path.name != "secret"
-                        else os.open("/nowhere/at all" * 999, os.O_RDONLY))  # fmt: skip
-    (told,) = forgotten(home, Asked(texts=(TEXT,))).left
-    assert told.startswith(f"{home / 'secret'}: it cannot be looked at (")
+    look = forgetting.opened
+
+    def opened_or_not(path, **options):
+        if path.name in ("secret", ONE):
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+        return look(path, **options)
+
+    monkeypatch.setattr(forgetting, "opened", opened_or_not)
+    done = forgotten(home, Asked(texts=(TEXT,)))
+    assert [each.partition(" (")[0] for each in done.left] == [
+        f"{path}: it cannot be looked at" for path in (home / "secret", home / "programs" / ONE)
+    ]
+    assert done.files == ()
+    assert (home / "programs" / ONE).exists()
 
 
 @pytest.mark.parametrize("place", range(0, 1 << 16, 4099))

@@ -41,7 +41,7 @@ def forget(catalog: Catalog, home: Path, asked: Asked, *, apply: bool) -> Forgot
     holding, damaged, left = _results_holding(catalog, wanted) if wanted else ([], [], [])
     asked = replace(asked, keys=tuple(entry.key for entry in holding), others=others)
     done = catalog.index.forget(asked, catalog.person, now, apply)
-    named = [path for path in notes(home) if wanted and _names(path, wanted) is not False]
+    named = [path for path in notes(home) if wanted and _names(path, wanted) is True]
     if apply:
         for path in named:
             path.unlink(missing_ok=True)

@@ -138,9 +138,9 @@ class _Forgetting:
             "SELECT trace FROM versions WHERE SUBSTR(label, 1, ?) <> ?", (len(RECIPE_LABEL), RECIPE_LABEL)
         )}  # fmt: skip
         for number, identity, listed in self._select("recipes", ("identity", "parts")):
-            parts = rows.digests_in(listed)
-            looked_for = [self._wanted, ends] if identity in traces else [self._wanted]
-            if any(self._packed_holds(self._part(part), each) for each in looked_for if each for part in parts):
+            looked_for = [each for each in (self._wanted, ends if identity in traces else None) if each]
+            parts = rows.digests_in(listed) if looked_for else ()
+            if any(self._packed_holds(self._part(part), each) for part in parts for each in looked_for):
                 self._delete("recipes", [number])
                 self._delete_where("versions", "trace = ?", identity)
                 statement = "UPDATE entries SET recipe = NULL, rebuildable = 0 WHERE recipe = ?"
