@@ -13,7 +13,8 @@
     │   ├── MissingExtraError     an optional package is not installed (also ImportError)
     │   ├── StoreFailure          the store cannot be read or written (also OSError)
     │   ├── InputFailure          a file or URL that a program reads cannot be identified (also OSError)
-    │   │   └── MissingInputError it is not there (also FileNotFoundError)
+    │   │   ├── MissingInputError it is not there (also FileNotFoundError)
+    │   │   └── UnreadInputError  reading it to find out what it holds would take longer than it may
     │   ├── DeletedError          a result was deleted and cannot be made again (also FileNotFoundError)
     │   └── CatalogFailure        the catalog cannot be opened or is from a newer version
     │       ├── CatalogUnavailableError  it cannot be used now, and may be well again later
@@ -127,6 +128,10 @@ class InputFailure(EnvironmentFailure, OSError):
 
 class MissingInputError(InputFailure, FileNotFoundError):
     """A file that a program reads is not there."""
+
+
+class UnreadInputError(InputFailure):
+    """A file has to be read to be known, and is too large for that, or changes all the time."""
 
 
 class CatalogFailure(EnvironmentFailure):

@@ -32,12 +32,12 @@ def test_the_result_of_their_file_is_not_that_of_a_copy_of_the_users_own(tmp_pat
             file.write(content)
         os.utime(theirs, ns=(status.st_atime_ns, status.st_mtime_ns))
 
-    def flipped(fd, size):
+    def flipped(fd, size, *more):
         """The file is what it was whenever it is hashed, and something else in between."""
         if not os.path.samestat(os.fstat(fd), theirs.stat()):
-            return hashed(fd, size)
+            return hashed(fd, size, *more)
         write(good)
-        found = hashed(fd, size)
+        found = hashed(fd, size, *more)
         write(evil)
         return found
 

@@ -16,7 +16,7 @@ from polars.testing import assert_frame_equal
 import nectar
 from nectar import session
 from nectar.dialects.polars.incremental import advance
-from nectar.overhead import process
+from nectar.overhead import allowance, process
 from nectar.overhead.steering import Steering
 from nectar.rewrite.cost import Rates
 from nectar.store.inputs import local
@@ -290,3 +290,20 @@ def test_what_nectar_writes_is_no_query_of_the_program(steered, engine, log):
     assert (steered.totals.parts, steered.totals.kept) == (1, 1)
     assert (steered.totals.alone, steered.totals.waived, steered.totals.unkept) == (0, 0, {})
     assert len(steered.steering.sites._known) == 1
+
+
+@pytest.mark.parametrize("two", [False, True])
+def test_a_new_file_that_there_is_no_time_to_read_is_not_read_by_us(steered, engine, log, monkeypatch, two):
+    """Such as a log of gigabytes that is written to all the time, of which a query wants the first lines."""
+    monkeypatch.setattr(allowance, "_SPEED", 1000.0)
+    read, digest = [], local._digest
+    monkeypatch.setattr(local, "_digest", lambda fd, size, *more: read.append(size) or digest(fd, size, *more))
+    lf = day(log).head(3)
+    if two:
+        old = pl.scan_parquet(log / "day-2.parquet")
+        lf = pl.concat([lf, old.head(3)])
+    assert collected(lf).height == (6 if two else 3)
+    (part,) = nectar.last_run().parts
+    assert part.outcome == "uncacheable"
+    assert "day-1.parquet, too much to be known by its content" in part.reason
+    assert read == []

@@ -11,7 +11,12 @@ from tests.dialects.python.programs import OUTCOMES
 
 import nectar
 from nectar.clock import ManualClock
+from nectar.errors import NectarWarning
+from nectar.keys import patience as patience_module
+from nectar.overhead import allowance
+from nectar.overhead.steering import Steering
 from nectar.session import Session
+from nectar.store.inputs import local as inputs_local
 
 pytestmark = pytest.mark.usefixtures("enabled")
 
@@ -153,10 +158,11 @@ def test_rewritten_by_another_thread_while_it_is_read_again_and_again(path):
 
 
 def test_a_file_that_goes_away_is_missed_as_without_nectar(path):
-    assert read(nectar.File(path)) == "one"
+    anew = nectar.memo(read.func)  # of which nothing was said yet
+    assert anew(nectar.File(path)) == "one"
     path.unlink()
     with pytest.warns(nectar.NectarWarning, match="data.txt"), pytest.raises(FileNotFoundError):
-        read.func(nectar.File(path)) if read(nectar.File(path)) else None
+        anew(nectar.File(path))
 
 
 def test_two_files_with_the_same_bytes_are_two_places(tmp_path):
@@ -420,3 +426,77 @@ print(json.dumps(outcomes(read, nectar.File("data.txt"))))
     os.utime(other, ns=(before.st_atime_ns, before.st_mtime_ns))
     other.rename(data)
     assert program.told("script") == ["six", "read computed"]
+
+
+# how long looking at them takes
+
+
+@pytest.fixture
+def strict(enabled):
+    """Nectar has no time left for anything."""
+    enabled.steering = Steering(0.0, 0.0, None, program="", age=0.0)
+    return enabled
+
+
+@pytest.fixture
+def passes(monkeypatch):
+    """How many files were read to be known by their content."""
+    digest, done = inputs_local._digest, []
+    monkeypatch.setattr(inputs_local, "_digest", lambda fd, size, *more: done.append(size) or digest(fd, size, *more))
+    return done
+
+
+def test_a_new_file_of_some_megabytes_is_known_at_once(strict, tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_bytes(b"x" * (5 << 20))
+
+    size = nectar.memo(lambda file: len(file.read_bytes()))
+    assert size(nectar.File(path)) == 5 << 20
+    assert outcome() == "computed"
+
+
+def test_a_new_file_that_is_too_large_to_be_known_by_its_content_is_not_read_by_us(strict, tmp_path, passes):
+    path = tmp_path / "data.csv"
+    path.write_text("1")
+    os.truncate(path, 1 << 30)
+
+    @nectar.memo
+    def first(file):
+        with file.open("rb") as opened:
+            return opened.read(1)
+
+    with pytest.warns(NectarWarning, match=f"it reads {path}, too much to be known by its content"):
+        assert first(nectar.File(path)) == b"1"
+    assert outcome() == "uncacheable"
+    assert first(nectar.File(path)) == b"1"
+    assert passes == []
+
+
+def many(place):
+    place.mkdir()
+    for number in range(30):
+        (place / f"{number}").write_text("x")
+    return place
+
+
+def test_a_folder_of_many_new_files_is_not_read_by_us(strict, tmp_path, passes, monkeypatch):
+    files = many(tmp_path / "many")
+    monkeypatch.setattr(allowance, "_FILE", 1e-3)
+
+    count = nectar.memo(lambda folder: len(list(folder)))
+    with pytest.warns(NectarWarning, match="and others, too much to be known by its content"):
+        assert count(nectar.Folder(files)) == 30
+    assert passes == []
+
+
+def test_a_folder_of_more_files_than_there_is_time_to_look_at(strict, tmp_path, monkeypatch):
+    files = many(tmp_path / "many")
+    monkeypatch.setattr(patience_module, "_MANY", 10)
+    monkeypatch.setattr(patience_module, "_FILES", 1.0)
+    identified = []
+    monkeypatch.setattr(strict.inputs, "identify", identified.append)
+
+    count = nectar.memo(lambda folder: len(list(folder)))
+    with pytest.warns(NectarWarning, match="a folder of 30 files holds so much"):
+        assert count(nectar.Folder(files)) == 30
+    assert identified == []

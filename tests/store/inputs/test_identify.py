@@ -43,7 +43,7 @@ class Counting(RememberedHere):
 def reads(monkeypatch):
     """How many files were read."""
     read, done = inputs_local._digest, []
-    monkeypatch.setattr(inputs_local, "_digest", lambda fd, size: done.append(size) or read(fd, size))
+    monkeypatch.setattr(inputs_local, "_digest", lambda fd, size, *more: done.append(size) or read(fd, size, *more))
     return done
 
 
@@ -347,28 +347,28 @@ def test_network_file_system_is_asked_by_opening(file, monkeypatch):
 def test_file_that_changes_while_it_is_read_is_read_again(file, monkeypatch):
     read, times = inputs_local._digest, []
 
-    def disturbed(fd, size):
+    def disturbed(fd, size, *more):
         times.append(size)
-        if len(times) < 3:
+        if len(times) < 2:
             file.write_bytes(b"longer" * len(times))
-        return read(fd, size)
+        return read(fd, size, *more)
 
     monkeypatch.setattr(inputs_local, "_digest", disturbed)
     (identity,) = inputs(clock_after(file, 0)).identify([file])
-    assert (identity.content, identity.size, len(times)) == (digest(b"longer" * 2), 12, 3)
+    assert (identity.content, identity.size, len(times)) == (digest(b"longer"), 6, 2)
 
 
 def test_file_that_never_stops_changing_is_a_failure(file, monkeypatch):
     read = inputs_local._digest
 
-    def growing(fd, size):
-        with open(file, "ab") as more:
-            more.write(b"x")
-        return read(fd, size)
+    def growing(fd, size, *more):
+        with open(file, "ab") as log:
+            log.write(b"x")
+        return read(fd, size, *more)
 
     monkeypatch.setattr(inputs_local, "_digest", growing)
     one = inputs(clock_after(file, 0))
-    with pytest.raises(InputFailure, match=rf"{file} changed each of the 5 times"):
+    with pytest.raises(InputFailure, match=rf"it reads {file}, which changes all the time"):
         one.identify([file])
 
 

@@ -2,6 +2,7 @@
 
 import logging
 import threading
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,7 +14,8 @@ from tests.store.inputs.test_identify import Counting
 from tests.store.making import fresh_url
 
 from nectar.clock import ManualClock
-from nectar.errors import InputFailure, MissingInputError
+from nectar.errors import InputFailure, MissingInputError, UnreadInputError
+from nectar.keys.patience import patience
 from nectar.store.inputs import remote as inputs_remote
 from nectar.store.inputs.address import address_of
 from nectar.store.inputs.expand import expand
@@ -136,13 +138,39 @@ def test_version_that_changes_while_it_is_read(served):
 
     def disturbed(path):
         content = read(path)
-        if system.reads < 3:
+        if system.reads < 2:
             system.content, system.said["mtime"] = b"new" * system.reads, NOW + system.reads
         return content
 
     system.cat_file = disturbed
     identity = identify()
-    assert (identity.content, identity.size, system.reads) == (digest(b"newnew"), 6, 3)
+    assert (identity.content, identity.size, system.reads) == (digest(b"new"), 3, 2)
+
+
+def test_what_there_is_no_time_for_is_not_fetched(served):
+    system = served(System(b"x" * 1000, mtime=NOW))
+    with pytest.raises(UnreadInputError, match="too much to be known by its content"), patience(0.0):
+        identify()
+    assert system.reads == 0
+    with patience(1.0):
+        assert identify().content == digest(b"x" * 1000)
+
+
+@pytest.mark.parametrize("size", [None, 1 << 24])
+def test_a_server_that_sends_without_end_is_given_up(served, monkeypatch, size):
+    sent = []
+
+    class Endless:
+        def read(self, most):
+            sent.append(most)
+            return b"x" * most
+
+    system = served(System(mtime=NOW, size=size))
+    system.open = lambda path, mode: nullcontext(Endless())
+    monkeypatch.setattr(inputs_remote, "_BLOCK", 1 << 20)
+    with pytest.raises(UnreadInputError, match="too much to be known by its content"), patience(0.02):
+        identify()
+    assert sum(sent) < 50 << 20
 
 
 def test_server_and_account_are_part_of_the_origin(served, monkeypatch):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from nectar.keys.call import Call
 from nectar.keys.expansion import joined
+from nectar.keys.patience import expect_files
 from nectar.keys.scheme import digest_of
 
 if TYPE_CHECKING:
@@ -34,7 +35,10 @@ class Keyed(NamedTuple):
 
 
 def keyed(call: Call, session: Session) -> Keyed:
-    """The keys of a call as its inputs are now. Raises InputFailure if one of them cannot be identified."""
+    """The keys of a call as its inputs are now.
+
+    Raises InputFailure if one of them cannot be identified, UnreadInputError among these if there is no time for it.
+    """
     if not call.inputs:
         return Keyed((call.digest,))
     from nectar.dialects.python.declared_inputs import File, Folder, Fresh  # who has one has loaded them
@@ -50,6 +54,7 @@ def keyed(call: Call, session: Session) -> Keyed:
             paths += listed[value]
         elif isinstance(value, Fresh):
             periods.append(f"{value.period!r} {int(session.clock.now() // value.period)}")
+    expect_files(len(paths))
     identities = tuple(session.inputs.identify(paths))
     frame = joined(call.digest, *(text for _, found in listings for text in ("folder", *found)), "now", *periods)
     keys = (digest_of(frame + b"".join(names)) for names in _variants(identities))

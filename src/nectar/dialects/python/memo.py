@@ -17,7 +17,7 @@ from nectar.dialects.python.arguments import Parameters
 from nectar.dialects.python.calling import Calling, left_alone, tried
 from nectar.dialects.python.describe import label_of
 from nectar.dialects.python.invocation import Invocation, Refused
-from nectar.errors import NectarError, NectarWarning, TooLargeError, UserError
+from nectar.errors import NectarError, NectarWarning, TooLargeError, UnreadInputError, UserError
 from nectar.keys import declared, registry, wrappers
 from nectar.keys.api import trace
 from nectar.keys.call import program_of
@@ -167,7 +167,7 @@ class Memoized(Generic[_P, _R]):
                 return invocation
             part.explain = lambda: invocation
         except NectarError as error:
-            is_too_large = isinstance(error, TooLargeError)
+            is_too_large = isinstance(error, TooLargeError | UnreadInputError)
             text = str(error)
             part.explain = lambda: text
             if not isinstance(error.__cause__, RecursionError):  # which may be that of the caller, as deep as it is

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from nectar.errors import InputFailure
+from nectar.keys.patience import expect_files
 from nectar.store.inputs import failures
 from nectar.store.inputs.address import Address, address_of
 from nectar.store.inputs.remote import open_system, telling
@@ -57,7 +58,7 @@ def _named(path: str) -> Iterator[str]:
 
 def _below(root: str) -> Iterator[str]:
     folders = [(root, frozenset({_place(root)}))]
-    met = 0
+    met = listed = 0
     places: set[tuple[int, int]] = set()
     while folders:
         folder, above = folders.pop()
@@ -67,6 +68,8 @@ def _below(root: str) -> Iterator[str]:
             raise InputFailure(f"{root} has links that lead to the same folders again and again: name the files in it")
         with failures.telling(folder), os.scandir(folder) as entries:
             visible = [entry for entry in entries if not entry.name.startswith(".")]
+        listed += len(visible)
+        expect_files(listed)
         for entry in visible:
             if entry.is_file():
                 yield entry.path

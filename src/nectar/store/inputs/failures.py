@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from nectar.errors import InputFailure, MissingInputError
+from nectar.errors import InputFailure, MissingInputError, UnreadInputError
 
 _ADVICE: Final = {
     errno.EACCES: "give yourself the right to read it",
@@ -20,9 +20,8 @@ _ADVICE: Final = {
     errno.ELOOP: "its links lead in a circle: repair them",
     errno.EISDIR: "name the files in it, or hand over the folder as a folder",
 }
-ATTEMPTS: Final = (
-    5  # a file that was being written when it was first read is whole a moment later; a growing log is not
-)
+ATTEMPTS: Final = 2  # a file that was being written when it was first read may be whole a moment later; a log is not
+_QUIET: Final = "once nobody has written to it for a while, it is known without being read"
 
 
 def missing(url: str) -> MissingInputError:
@@ -57,10 +56,27 @@ def hollow(url: str) -> InputFailure:
     return InputFailure(f"{url} is nearly all holes: reading it would take longer than anybody waits; write it anew")
 
 
-def restless(url: str) -> InputFailure:
+def restless(url: str) -> UnreadInputError:
     """It was changed each time it was read."""
-    return InputFailure(
-        f"{url} changed each of the {ATTEMPTS} times it was read: use it when its writer has finished, or a copy of it"
+    return UnreadInputError(f"it reads {url}, which changes all the time: use a copy, or wait for its writer; {_QUIET}")
+
+
+def too_large(url: str, beside: bool = False) -> UnreadInputError:
+    """It would have to be read, and there is no time for that. beside: others would have to be read, too.
+
+    No size is told: of a file that grows it would be another each time, and each text is said once.
+    """
+    return UnreadInputError(
+        f"it reads {url}{' and others' if beside else ''}, too much to be known by its content within the time that "
+        f"looking may take (setting: overhead), and nothing else tells whether it will change: {_QUIET}"
+    )
+
+
+def too_slow(url: str) -> UnreadInputError:
+    """Reading it takes too long."""
+    return UnreadInputError(
+        f"it reads {url}, which takes longer to read than looking may take (setting: overhead): copy it to a faster "
+        "place"
     )
 
 

@@ -2,8 +2,9 @@
 
 In: paths and URLs. Out: an Identity for each, whose names stand for its bytes. A file that has been quiet is known by
 what its system says of it, and no byte is read; a file that was changed a moment ago may be changed again without
-showing it, so it is read, and known by its content. Law: two contents never share a name; what changed between two
-looks is found, whatever was done to make it look unchanged.
+showing it, so it is read, and known by its content; if that takes longer than looking may take, it has no identity yet.
+Law: two contents never share a name; what changed between two looks is found, whatever was done to make it look
+unchanged; a file that grows, or changes all the time, holds nobody up.
 
 A file that was once known by its content stays known by it: the hash is remembered under the file's stamp, at first
 provisionally, and for certain once it has been read while it was quiet.
@@ -17,8 +18,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from nectar.clock import Clock
-from nectar.errors import InputFailure, MissingInputError
+from nectar.errors import InputFailure, MissingInputError, UnreadInputError
+from nectar.keys.patience import allowance
 from nectar.model.entry import Content
+from nectar.store.inputs import failures
 from nectar.store.inputs.address import Address, address_of
 from nectar.store.inputs.identity import Identity, Reading, Remembered, RememberedHere, Seen, Trust
 from nectar.store.inputs.local import LocalInputs
@@ -26,8 +29,10 @@ from nectar.store.inputs.mounts import Mounts, SystemMounts
 from nectar.threads import each
 
 if TYPE_CHECKING:  # most inputs are files of this machine, and have not grown
+    from nectar.overhead.allowance import Allowance
     from nectar.store.inputs.growth import Grown, Growth
     from nectar.store.inputs.remote import RemoteInputs
+    from nectar.store.inputs.restless import Restless
 
 __all__ = ["Content", "Identity", "Inputs", "Remembered", "RememberedHere"]
 
@@ -66,6 +71,7 @@ class Inputs:
         self._remembered, self._clock, self._by_content = remembered, clock, identity == "content"
         host = _host() if host is None else host
         self._local = LocalInputs(clock, host, shared, guard, mounts or SystemMounts())
+        self._seen_to_change: Restless | None = None
         self._guard, self._options = guard, storage_options or {}
         self._behind_urls: RemoteInputs | None = None
         self._known_to_grow: Growth | None = None
@@ -81,6 +87,14 @@ class Inputs:
         return self._behind_urls
 
     @property
+    def _restless(self) -> Restless:
+        if self._seen_to_change is None:
+            from nectar.store.inputs.restless import Restless
+
+            self._seen_to_change = Restless(self._clock)
+        return self._seen_to_change
+
+    @property
     def _growth(self) -> Growth:
         if self._known_to_grow is None:
             from nectar.store.inputs.growth import Growth
@@ -93,7 +107,8 @@ class Inputs:
 
         Raises:
             MissingInputError: if there is no such file.
-            InputFailure: if it cannot be read, or keeps changing.
+            UnreadInputError: if it has to be read, and there is no time for that, or it keeps changing.
+            InputFailure: if it cannot be read.
         """
         addresses = [self._address(url) for url in urls]
         distinct = list(dict.fromkeys(addresses))
@@ -111,10 +126,13 @@ class Inputs:
         texts = [_difference(*pair) for pair in zip(before, seen, strict=True)]
         doubtful = [at for at, text in enumerate(texts) if text is None and before[at].origin is None]
         read = [before[at] for at in doubtful]
-        readings = _each(read, lambda one: _or_failure(lambda: self._read(self._address_again(one))), local)
+        readings = _each(read, lambda one: _or_failure(lambda: self._read_again(one)), local)
         self._remember([reading for reading in readings if isinstance(reading, Reading)], {})
         for at, reading in zip(doubtful, readings, strict=True):
             texts[at] = _difference_of_content(before[at], reading)
+        for at, text in enumerate(texts):
+            if text is not None:
+                self._restless.note(before[at].url)
         return [text for text in texts if text is not None]
 
     def are_older(self, identities: Iterable[Identity], moment: float) -> bool:
@@ -159,7 +177,10 @@ class Inputs:
         seen = _each(addresses, lambda address: self._look(address, now), local)
         known = self._remembered.known([one.stamp for one in seen if one.trust is not Trust.NEVER])
         unread = [at for at, one in enumerate(seen) if self._must_read(one, known.get(one.stamp))]
-        readings = dict(zip(unread, _each([addresses[at] for at in unread], self._read, local), strict=True))
+        limits = self._limits(seen, unread, known)
+        unread = list(limits)
+        read = _each(unread, lambda at: self._read(addresses[at], limits[at]), local)
+        readings = dict(zip(unread, read, strict=True))
         self._remember(readings.values(), known)
         return [
             self._identity(*each, readings.get(at), known) for at, each in enumerate(zip(addresses, seen, strict=True))
@@ -171,6 +192,8 @@ class Inputs:
         content = known.get(seen.stamp)
         if reading is not None:
             seen, content = reading.seen, reading.content
+        elif content is not None and not content.certain:
+            content = None
         if content is None:
             return seen.identified(None)
         return seen.identified(content.digest, exposed=self._is_exposed(address))
@@ -192,8 +215,47 @@ class Inputs:
     def _look(self, address: Address, now: float) -> Seen:
         return self._local.look(address.given, now) if address.local else self._remote.look(address, now)
 
-    def _read(self, address: Address) -> Reading:
-        return self._local.read(address.given) if address.local else self._remote.read(address)
+    def _limits(
+        self, seen: Sequence[Seen], unread: Sequence[int], known: Mapping[bytes, Content]
+    ) -> dict[int, Allowance | None]:
+        """What reading each of these files may take; those are left out that are known well enough without.
+
+        Raises UnreadInputError if one has to be read, and there is no time for that. Nothing has been read by then.
+        """
+        if not unread:
+            return {}
+        within = allowance()
+        must = [at for at in unread if seen[at].trust is not Trust.NOW]
+        for at in must:
+            if self._restless.is_left_alone(seen[at].url, seen[at].size):
+                raise failures.restless(seen[at].url)
+        if within is None:
+            return dict.fromkeys(unread)
+        size = sum(seen[at].size or 0 for at in must)
+        if must and not within.grants(size, len(must)):
+            raise failures.too_large(seen[max(must, key=lambda at: seen[at].size or 0)].url, len(must) > 1)
+        limits: dict[int, Allowance | None] = dict.fromkeys(must, within)
+        for at in unread:
+            if at in limits:
+                continue
+            if self._by_content:  # whoever wants that has every file read once
+                limits[at] = None
+            elif within.grants(size + (seen[at].size or 0), len(limits) + 1):  # else it is known by its origin
+                size += seen[at].size or 0
+                limits[at] = within
+        return limits
+
+    def _read(self, address: Address, limit: Allowance | None) -> Reading:
+        try:
+            return self._local.read(address.given, limit) if address.local else self._remote.read(address, limit)
+        except UnreadInputError:
+            self._restless.note_at_once(address.given if address.local else address.url)
+            raise
+
+    def _read_again(self, identity: Identity) -> Reading:
+        """The content of a file that was the same a moment ago: it took little time to read."""
+        address = self._address_again(identity)
+        return self._local.read(address.given, most=identity.size) if address.local else self._remote.read(address)
 
 
 def _host() -> str:

@@ -36,6 +36,7 @@ from nectar.trust.held import refuse
 from nectar.trust.places import Way, distrust_in, way_into
 
 if TYPE_CHECKING:
+    from nectar.overhead.allowance import Allowance
     from nectar.store.inputs.stretches import Stretch
 
 _BLOCK = 8 << 20
@@ -46,6 +47,7 @@ _SECONDS_KNOWN = 5.0  # for which what was said of the way into a folder holds
 _MOST_FOLDERS = 4096  # of which it is known
 _SEVERAL_THREADS_FROM = 64 << 20  # below, starting the threads costs what they save
 _HOLLOW_FROM = 16 << 30  # bytes; zeros are hashed in some ten seconds up to there
+_UNTOLD = 8 << 20  # bytes that are read at most where a system says that all files are empty, as of /proc
 _OPEN = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
@@ -69,15 +71,18 @@ class LocalInputs:
             raise failures.unreadable(path, error) from error
         return self._seen(path, status, kind, now)
 
-    def read(self, path: str) -> Reading:
-        """The content of the file, which did not change while it was read."""
-        for _ in range(failures.ATTEMPTS):
-            reading = self._read_once(path)
+    def read(self, path: str, allowance: Allowance | None = None, most: int | None = None) -> Reading:
+        """The content of the file, which did not change while it was read.
+
+        Raises UnreadInputError if it changes, if the allowance does not grant it, or if it has more bytes than `most`.
+        """
+        for attempt in range(failures.ATTEMPTS):
+            reading = self._read_once(path, allowance, most, again=attempt > 0)
             if reading is not None:
                 return reading
         raise failures.restless(path)
 
-    def _read_once(self, path: str) -> Reading | None:
+    def _read_once(self, path: str, allowance: Allowance | None, most: int | None, again: bool) -> Reading | None:
         now = self._clock.now()
         with failures.telling(path):
             fd = _opened(path)
@@ -86,10 +91,17 @@ class LocalInputs:
                 if _is_hollow(before):
                     raise failures.hollow(path)
                 seen = self._seen(path, before, self._mounts.kind(path, before.st_dev, now), now)
-                digest, size = _digest(fd, before.st_size)
+                expected = before.st_size
+                if not expected and seen.trust is Trust.NEVER:
+                    expected = _UNTOLD
+                if most is not None and before.st_size > most:
+                    raise failures.restless(path)
+                if allowance is not None and not allowance.take(before.st_size):
+                    raise failures.restless(path) if again else failures.too_large(path)
+                digest, size = _digest(fd, expected, path, allowance)
             finally:
                 os.close(fd)
-        if self.look(path, now).stamp != seen.stamp:
+        if size > expected or self.look(path, now).stamp != seen.stamp:
             return None
         return Reading(Seen(seen.url, size, seen.stamp, seen.trust), digest)
 
@@ -203,21 +215,27 @@ def _status_by_opening(path: str) -> os.stat_result:
 
 
 def _is_hollow(status: os.stat_result) -> bool:
-    """Whether a file is large and nearly all of it holes: zeros take hours to read, and engines skip them."""
+    """Whether a file is large and nearly all of it holes: zeros take hours to read, and engines skip them.
+
+    It matters where there is no limit of time: somebody else makes such a file in a moment.
+    """
     held = getattr(status, "st_blocks", None)
     return held is not None and status.st_size > _HOLLOW_FROM and held * 512 < status.st_size // 10
 
 
-def _digest(fd: int, expected: int) -> tuple[bytes, int]:
-    """BLAKE3 of an open file, and how many bytes it had.
+def _digest(fd: int, expected: int, path: str = "", allowance: Allowance | None = None) -> tuple[bytes, int]:
+    """BLAKE3 of an open file, and how many bytes it had; one more than expected if it has grown, however far.
 
-    Read and not mapped: a mapped file that is truncated meanwhile ends the process.
+    Read and not mapped: a mapped file that is truncated meanwhile ends the process. Who writes to it decides where it
+    ends, so that is not waited for.
     """
     hasher = blake3.blake3(max_threads=threads_for(expected, _SEVERAL_THREADS_FROM))
     buffer = bytearray(min(_BLOCK, max(expected, 4095) + 1))
     view, size = memoryview(buffer), 0
     with open(fd, "rb", buffering=0, closefd=False) as file:
-        while got := file.readinto(buffer):
+        while size <= expected and (got := file.readinto(view[: expected + 1 - size])):
             hasher.update(view[:got])
             size += got
+            if size < expected and allowance is not None and allowance.is_over():
+                raise failures.too_slow(path)
     return hasher.digest(), size

@@ -13,16 +13,19 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib import import_module
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import blake3
 
 from nectar.clock import Clock
-from nectar.errors import InputFailure, MissingExtraError
+from nectar.errors import InputFailure, MissingExtraError, UnreadInputError
 from nectar.keys.expansion import joined
 from nectar.store.inputs import failures
 from nectar.store.inputs.address import AZURE, Address, without_credentials
 from nectar.store.inputs.identity import Reading, Seen, Trust, stamp_of
+
+if TYPE_CHECKING:
+    from nectar.overhead.allowance import Allowance
 
 _BLOCK: Final = 8 << 20
 _OBJECT_STORES: Final = frozenset({"s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "oss", "oci"})
@@ -60,11 +63,14 @@ class RemoteInputs:
             info = system.info(path)
         return self._seen(address, info, system.storage_options, now)
 
-    def read(self, address: Address) -> Reading:
-        """The content of the file, whose version did not change while it was read."""
+    def read(self, address: Address, allowance: Allowance | None = None) -> Reading:
+        """The content of the file, whose version did not change while it was read.
+
+        Raises UnreadInputError if it changes, or if the allowance does not grant it.
+        """
         for _ in range(failures.ATTEMPTS):
             seen = self.look(address, self._clock.now())
-            digest, size = self._digest(address, seen)
+            digest, size = self._digest(address, seen, allowance)
             if self.look(address, self._clock.now()).stamp == seen.stamp:
                 return Reading(Seen(seen.url, size, seen.stamp, seen.trust), digest)
         raise failures.restless(address.url)
@@ -88,14 +94,23 @@ class RemoteInputs:
         trust = _trust(address.url, info, now, self._guard) if plain else Trust.NEVER
         return Seen(address.url, None if size is None else int(size), stamp_of(encoded), trust)
 
-    def _digest(self, address: Address, seen: Seen) -> tuple[bytes, int]:
+    def _digest(self, address: Address, seen: Seen, allowance: Allowance | None) -> tuple[bytes, int]:
         system, path = self._system(address)
         hasher, size = blake3.blake3(), 0
+        if allowance is not None and not allowance.take(seen.size or 0):
+            raise failures.too_large(address.url)
         try:
             with telling(address.url):
                 for block in _blocks(system, path, seen.size):
+                    if size and allowance is not None and allowance.is_over():
+                        raise failures.too_slow(address.url)
                     hasher.update(block)
                     size += len(block)
+                    # A server may send without end, whatever it says.
+                    if size > (seen.size or 0) and allowance is not None and not allowance.take(len(block)):
+                        raise failures.too_large(address.url)
+        except UnreadInputError:
+            raise
         except InputFailure as failure:
             if seen.trust is not Trust.NEVER:
                 raise
