@@ -271,6 +271,25 @@ def test_the_home_that_is_judged_is_the_one_that_was_looked_into(of, place, monk
         opened(home)
 
 
+def test_no_folder_is_made_behind_a_link_that_somebody_puts_on_the_way(of, place, monkeypatch):
+    """Where everybody may make something, it comes between the look and what is made."""
+    of(0, "tmp", 0o1777)
+    mine, way = of(0, "mine", 0o700), place / "tmp" / "way"
+    plain = homes.distrust
+
+    def planted(*arguments, **named):
+        reason = plain(*arguments, **named)
+        if not os.path.lexists(way):
+            way.symlink_to(mine)
+            os.lchown(way, MALLORY, MALLORY)
+        return reason
+
+    monkeypatch.setattr(homes, "distrust", planted)
+    with pytest.raises(UntrustedError, match=f"{way} belongs to user {MALLORY}"):
+        opened(way / "home")
+    assert list(mine.iterdir()) == []
+
+
 def test_a_home_to_be_read_that_others_could_make_is_refused(of, place):
     """A program that may only read opens the catalog later than it looks for it."""
     of(0, "tmp", 0o1777)

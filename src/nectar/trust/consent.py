@@ -16,7 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from nectar.errors import UntrustedError
 from nectar.trust import files
+from nectar.trust.folders import make_folders
 from nectar.trust.places import distrust
 
 
@@ -45,10 +47,9 @@ class Asked:
             return False
 
     def agree(self) -> None:
-        """The user consents: from now on these values count."""
-        folder = _folder()
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        files.make_folder(folder)
+        """The user consents: from now on these values count. Raises UntrustedError where others would decide."""
+        if reason := make_folders(_folder()):
+            raise UntrustedError(f"your consent cannot be remembered: {reason}")
         said = {"file": os.path.realpath(self.file), "settings": dict(self.values)}
         files.replace(self._note, json.dumps(said, default=repr).encode("utf-8", "surrogatepass"))
 

@@ -69,7 +69,7 @@ def opened(folder: Path, *, reading: bool = False, tighten: bool = True) -> Home
             _refuse(folder, distrust(_nearest(folder)))  # where others may make things, they will decide what is in it
             return Home(folder, PRIVATE, None, False)
     if not reading:
-        _make(folder)
+        _refuse(folder, _make(folder))
     if not people.KNOWN:
         return Home(folder, PRIVATE, None, not reading)
     status = _status(folder)
@@ -123,7 +123,7 @@ def share(folder: Path, group: int, *, writing: bool) -> Home:
         raise UserError("homes can be shared by a group only where files belong to users and groups")
     if not people.is_member(group) and people.me() != people.ROOT:
         raise UserError(f"{folder} cannot be shared by {people.group_called(group)}: you are not in it")
-    _make(folder)
+    _refuse_to_share(folder, _make(folder, group if writing else None))
     status = _status(folder)
     if status.st_uid != people.me():
         raise UserError(f"{folder} belongs to {people.user_called(status.st_uid)}: only they can share it")
@@ -131,9 +131,7 @@ def share(folder: Path, group: int, *, writing: bool) -> Home:
         _tighten(folder, status)
     access = Access(group, writing)
     remove_lists(folder)  # which a project's folder hands on to all that is made in it
-    reason = distrust(folder, group=group if writing else None)
-    if reason:
-        raise UserError(f"{folder} cannot be shared: {reason}, so that others would decide what is in it")
+    _refuse_to_share(folder, distrust(folder, group=group if writing else None))
     for path, folder_mode in _tree(folder):
         remove_lists(path)
         files.grant(path, access.of_folders if folder_mode else access.of_files, access)
@@ -147,17 +145,26 @@ def share(folder: Path, group: int, *, writing: bool) -> Home:
     return opened(folder)
 
 
-def _make(folder: Path) -> None:
+def _refuse_to_share(folder: Path, reason: str) -> None:
+    if reason:
+        raise UserError(f"{folder} cannot be shared: {reason}, so that others would decide what is in it")
+
+
+def _make(folder: Path, group: int | None = None) -> str:
+    """The folder is there; or why it was not made."""
+    if folder.is_dir():
+        return ""
+    from nectar.trust.folders import make_folders  # most homes are there
+
     try:
-        for missing in reversed([each for each in (folder, *folder.parents) if not os.path.lexists(each)]):
-            files.make_folder(missing)
-            remove_lists(missing)
+        reason = make_folders(folder, group)
     except OSError as error:
         raise CatalogFailure(
             f"the folder {folder} cannot be made ({error.strerror}): check its rights, or name another with NECTAR_HOME"
         ) from error
-    if not folder.is_dir():
+    if not reason and not folder.is_dir():
         raise CatalogFailure(f"{folder} cannot be a home: it is no folder. Name another with NECTAR_HOME")
+    return reason
 
 
 def _status(folder: Path) -> os.stat_result:

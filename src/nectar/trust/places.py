@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from nectar.trust import people
 
-_LINKS = 40  # that are followed, as the kernel does
+LINKS = 40  # that are followed, as the kernel does
 _LISTS = ("system.posix_acl_access", "system.posix_acl_default")  # of a file; of what will be made in a folder
 
 
@@ -38,7 +38,7 @@ def way_into(folder: str) -> Way:
     open_to_all, end = "", False
     try:
         for step, status, last in _steps(os.path.abspath(folder)):
-            reason = _distrusted(step, status, None, None, last=False)
+            reason = distrusted(step, status, None, None, last=False)
             if reason:
                 return Way(reason)
             open_to_all, end = _open_to_all(step, status), last
@@ -57,7 +57,7 @@ def distrust_in(way: Way, path: str) -> str:
         return f"{path} cannot be looked at: {error.strerror or error}"
     if stat.S_ISLNK(status.st_mode):
         return distrust(path)
-    return _distrusted(path, status, None, None, last=True) or _linked_to(path, status, way.open_to_all)
+    return distrusted(path, status, None, None, last=True) or _linked_to(path, status, way.open_to_all)
 
 
 def distrust(
@@ -79,7 +79,7 @@ def distrust(
     try:
         for step, status, last in _steps(os.path.abspath(path)):
             # Where everybody may make a folder, this user has not named that of a colleague, but of whoever was first.
-            reason = _distrusted(step, status, group, None if open_to_all else owner, last=last)
+            reason = distrusted(step, status, group, None if open_to_all else owner, last=last)
             if reason:
                 squatted = open_to_all and owner is not None
                 return f"{reason}, and everybody may make something in {open_to_all}" if squatted else reason
@@ -95,7 +95,7 @@ def distrust(
     if used is None:
         return ""
     # Its number alone says little: that of a file which is gone is given to the next.
-    reason = _distrusted(os.fspath(path), used, group, owner, last=True)
+    reason = distrusted(os.fspath(path), used, group, owner, last=True)
     return reason or ("" if os.path.samestat(end, used) else f"{path} was exchanged while it was looked at")
 
 
@@ -123,7 +123,8 @@ def others_may_write(path: str, status: os.stat_result, group: int | None = None
     return people.group_called(status.st_gid)
 
 
-def _distrusted(path: str, status: os.stat_result, group: int | None, owner: int | None, *, last: bool) -> str:
+def distrusted(path: str, status: os.stat_result, group: int | None, owner: int | None, *, last: bool) -> str:
+    """Why others could change what a step of a path means, of which the system said so; empty if nobody can."""
     trusted = {people.me(), people.ROOT, owner}
     if not last:
         trusted.add(people.stand_in_for_root())
@@ -176,7 +177,7 @@ def _steps(path: str) -> Iterator[tuple[str, os.stat_result, bool]]:
             here = step
             continue
         links += 1
-        if links > _LINKS:
+        if links > LINKS:
             raise OSError(f"{path} leads through too many links")
         target = os.readlink(step)
         here = os.path.sep if os.path.isabs(target) else here

@@ -12,7 +12,7 @@ from typing import Final, cast
 from nectar.catalog.index.locks import is_locked, patiently
 from nectar.catalog.index.spare import is_full
 from nectar.catalog.index.unlocked import LOCKING, Unlocked
-from nectar.errors import CatalogFailure, CatalogUnavailableError
+from nectar.errors import CatalogFailure, CatalogUnavailableError, UntrustedError
 from nectar.trust.files import PRIVATE, Access, create
 
 SYNCHRONOUS: Final = "NORMAL"  # a checkpoint waits for the disk, a transaction does not
@@ -31,7 +31,8 @@ def connect(path: Path, read_only: bool, access: Access = PRIVATE, alone: bool =
     """
     try:
         if not read_only:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            if not path.parent.is_dir():
+                _make_folder(path.parent)
             _make(path, access)
             connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
         else:
@@ -44,6 +45,13 @@ def connect(path: Path, read_only: bool, access: Access = PRIVATE, alone: bool =
     except (*BROKEN, OSError) as error:
         raise failure_of(error, path) from error
     return connection
+
+
+def _make_folder(folder: Path) -> None:
+    from nectar.trust.folders import make_folders  # most homes are there
+
+    if reason := make_folders(folder):
+        raise UntrustedError(f"no catalog is made in {folder}: {reason}")
 
 
 def _set(connection: sqlite3.Connection, alone: bool) -> None:
