@@ -9,6 +9,7 @@ from nectar.catalog.check import check
 from nectar.catalog.index.schema import MIGRATIONS
 from nectar.errors import DamagedNameError
 from nectar.model.entry import Content, Length
+from nectar.model.lineage import Made, Provenance, Sources
 from nectar.store.read import Result
 
 
@@ -80,6 +81,35 @@ def test_what_is_remembered_of_an_input_is_forgotten_if_it_is_damaged(catalog):
     assert kinds(catalog) == []
 
 
+ODD = ("-1", str(2**62), "20000000000", "x'fffe'", "'x'", "1.5", "0", "zeroblob(40)", "NULL")
+
+
+@pytest.mark.parametrize("column", ["columns", "program"])
+@pytest.mark.parametrize("odd", ODD)
+def test_a_damaged_record_of_a_result_counts_as_not_there(catalog, column, odd):
+    if (column, odd) == ("program", "NULL"):
+        pytest.skip("it cannot be")
+    for number in (1, 2):
+        made = Made(key(number), key(8), "", "me", 1.0, 1.0, 1, 1, b"c" * 32)
+        catalog.index.record(Provenance(made, Sources(schema=b"columns", made_from=(key(9),))))
+    assert kinds(catalog) == []
+    change(catalog, f"UPDATE results SET {column} = {odd} WHERE key = x'{key(1).hex()}'")
+    assert (catalog.index.schema_of(key(1)), catalog.index.program_of(key(1))) == (None, None)
+    assert (catalog.index.schema_of(key(2)), catalog.index.program_of(key(2))) == (b"columns", key(8))
+    assert kinds(catalog, repair=True) == ["damaged row"]
+    assert kinds(catalog) == []
+    assert (catalog.index.schema_of(key(1)), catalog.index.program_of(key(1))) == (None, None)
+    assert len(catalog.index.trace_results([key(9)], "downstream").results) == 3, "what it came from is known still"
+
+
+def test_columns_of_another_result_are_none_of_this_one(catalog):
+    for number in (1, 2):
+        made = Made(key(number), key(8), "", "me", 1.0, 1.0, 1, 1, b"c" * 32)
+        catalog.index.record(Provenance(made, Sources(schema=b"columns %d" % number)))
+    change(catalog, "UPDATE results SET columns = x'00', seal = (SELECT seal FROM results WHERE number = 2)")
+    assert catalog.index.schema_of(key(1)) is catalog.index.schema_of(key(2)) is None
+
+
 def test_rows_of_older_catalogs_have_no_seals(tmp_path):
     (tmp_path / "home").mkdir()
     with sqlite3.connect(tmp_path / "home" / "catalog.db") as connection:
@@ -89,10 +119,14 @@ def test_rows_of_older_catalogs_have_no_seals(tmp_path):
         connection.execute("PRAGMA user_version=5")
         connection.execute("INSERT INTO names VALUES ('team/a', 1, ?, 1.0, 'somebody', '')", (key(1),))
         connection.execute("INSERT INTO contents VALUES (x'61', ?, 1, 1.0)", (key(1),))
+        connection.execute(
+            "INSERT INTO results VALUES (1, ?, ?, '', '', 1, 1, 1, 1, x'', '', '', x'6162', 1)", (key(1), key(8))
+        )
     connection.close()
     catalog = opened(tmp_path / "home", manual_clock())
     assert catalog.index.resolve("team/a").key == key(1)
     assert catalog.known([b"a"]) == {b"a": Content(key(1), True)}
+    assert (catalog.index.schema_of(key(1)), catalog.index.program_of(key(1))) == (b"ab", key(8))
     assert kinds(catalog) == []
     catalog.bind("team/a", key(2))
     assert [name.key for name in catalog.index.history("team/a")] == [key(2), key(1)]

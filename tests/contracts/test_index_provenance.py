@@ -41,7 +41,7 @@ TIDY = FunctionUsed(wide(903), "tools.etl.tidy", "etl.py:9", CLEAN.text)
 
 def test_nothing_is_known_of_nothing(index):
     assert index.made([key(1)]) == {}
-    assert index.schema_of(key(1)) is None
+    assert index.schema_of(key(1)) is index.program_of(key(1)) is None
     assert index.function_texts([key(1)]) == {}
     for lineage in (
         index.trace_results([key(1)], "upstream"),
@@ -59,6 +59,7 @@ def test_what_is_on_record_survives_the_result(index, another):
     other = another()
     assert other.made([key(1), key(2)]) == {key(1): made(key(1))}
     assert other.schema_of(key(1)) == b"columns"
+    assert other.program_of(key(1)) == b"p" * 32
     assert other.function_texts([CLEAN.digest, key(5)]) == {CLEAN.digest: CLEAN.text}
     assert [each.url for each in other.trace_results([key(1)], "upstream").files.values()] == ["/data/a"]
 

@@ -96,7 +96,8 @@ def _rows(catalog: Catalog, repair: bool) -> Iterator[Finding]:
         if table == "names":
             yield Finding("damaged name", about, "what it points to is not what was written: save it again", repair)
         else:
-            yield Finding("damaged row", about, "what is remembered of an input is not what was written", repair)
+            what = "is on record of a result" if table == "results" else "is remembered of an input"
+            yield Finding("damaged row", about, f"what {what} is not what was written", repair)
 
 
 def _doomed(catalog: Catalog, repair: bool) -> Iterator[Finding]:

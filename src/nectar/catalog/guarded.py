@@ -35,7 +35,7 @@ WRITES: Final = frozenset({
 })  # fmt: skip
 WAITED_FOR: Final[dict[str, str]] = {
     **dict.fromkeys(
-        ("find", "find_made", "history", "made", "names", "resolve", "schema_of"),
+        ("find", "find_made", "history", "made", "names", "program_of", "resolve", "schema_of"),
         "somebody has named what they want, and without it their program cannot go on",
     ),
     **dict.fromkeys(

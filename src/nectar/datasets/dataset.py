@@ -119,8 +119,7 @@ class Meant:
     @property
     def program(self) -> bytes:
         """The fingerprint of the program that made it; its key, if nothing else is known."""
-        made = self.catalog.index.made([self.key]).get(self.key)
-        return self.key if made is None or not made.program else made.program
+        return self.catalog.index.program_of(self.key) or self.key
 
 
 def meant(text: str, place: Place | None = None) -> Meant:

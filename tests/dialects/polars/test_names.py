@@ -2,6 +2,7 @@
 
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -35,6 +36,21 @@ def computed():
 
 
 # saving
+
+
+@pytest.mark.parametrize("seal", ["seal", "NULL"], ids=["sealed", "of an older catalog"])
+@pytest.mark.parametrize("gone", [False, True])
+@pytest.mark.parametrize("odd", ["-1", str(2**62), "'x'", "x'fffefffe'", "1.5", "zeroblob(10)"])
+def test_a_name_whose_columns_are_damaged_is_scanned_all_the_same(enabled, log, odd, gone, seal):
+    lf = seconds(log)
+    expected = lf.collect()
+    nectar.save(lf, "team/top")
+    if gone:
+        evict_everything(enabled)
+    with sqlite3.connect(enabled.catalog.index.path) as connection:
+        connection.execute(f"UPDATE results SET columns = {odd}, seal = {seal}")
+    connection.close()
+    assert_frame_equal(nectar.scan("team/top").collect(), expected)
 
 
 def test_a_saved_result_is_there_at_once(enabled, log):

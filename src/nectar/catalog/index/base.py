@@ -187,7 +187,10 @@ class Index(Protocol):
         """Keys on record that begin with these hexadecimal digits."""
 
     def schema_of(self, key: bytes) -> bytes | None:
-        """The schema of a result, as whoever made it wrote it down; None if nobody did."""
+        """The schema of a result, as whoever made it wrote it down; None if nobody did, or if it is damaged."""
+
+    def program_of(self, key: bytes) -> bytes | None:
+        """The fingerprint of the program that made a result; None if it is not known, or if it is damaged."""
 
     def trace_results(self, keys: Sequence[bytes], direction: Direction) -> Lineage:
         """Everything these results were made from, or everything that was made from them."""

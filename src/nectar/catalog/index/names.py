@@ -84,7 +84,10 @@ class NameRows(Transactions):
                 if version and last is None:
                     add(connection, Name(name, version + 1, b"", now, by, "its row in the catalog was damaged"))
             for table, number, _ in set(broken(connection)) & set(rows_of):
-                connection.execute(f"DELETE FROM {table} WHERE rowid = ?", (number,))
+                if table == "results":
+                    _forget_description(connection, number)
+                else:
+                    connection.execute(f"DELETE FROM {table} WHERE rowid = ?", (number,))
 
         self._write("drop rows", drop)
 
@@ -101,6 +104,13 @@ def add(connection: sqlite3.Connection, name: Name) -> Name:
     sealed = (*values, seal(values))
     connection.execute(f"INSERT INTO names ({rows.NAME}) VALUES ({rows.marks(sealed)})", sealed)
     return name
+
+
+def _forget_description(connection: sqlite3.Connection, number: int) -> None:
+    """Nothing is known of what made a result, and of its columns; what it was made from stays on record."""
+    (key,) = connection.execute("SELECT key FROM results WHERE number = ?", (number,)).fetchone()
+    mark = seal((key, b"", None))
+    connection.execute("UPDATE results SET program = x'', columns = NULL, seal = ? WHERE number = ?", (mark, number))
 
 
 def _broken_versions(connection: sqlite3.Connection, name: str) -> list[tuple[int]]:

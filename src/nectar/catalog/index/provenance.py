@@ -15,6 +15,7 @@ import blake3
 from msgspec.structs import replace
 
 from nectar.catalog.index import rows
+from nectar.catalog.index.seals import SEALED, opened, seal
 from nectar.catalog.index.transactions import Transactions
 from nectar.model.entry import Entry, Name
 from nectar.trust.secrets import looks_secret, redacted
@@ -24,6 +25,7 @@ if TYPE_CHECKING:  # written and read by few processes
     from nectar.model.lineage import Direction, FileRead, FunctionUsed, Lineage, Made, Provenance
 
 _MADE: Final = "key, program, about, by_whom, made, seconds, row_count, size, checksum, environment, site"
+_SEALED: Final = SEALED["results"][0]
 _ENDS: Final = {"upstream": ("result", "source"), "downstream": ("source", "result")}  # from where to where
 _DERIVED: Final = (
     "WITH RECURSIVE way (number) AS (SELECT number FROM results WHERE key = :key UNION "
@@ -111,10 +113,22 @@ class ProvenanceRows(Transactions):
         return self._read(lambda connection: [key for (key,) in connection.execute(statement, bounds)])
 
     def schema_of(self, key: bytes) -> bytes | None:
-        """The schema of a result, as whoever made it wrote it down; None if nobody did."""
-        statement = "SELECT columns FROM results WHERE key = ?"
+        """The schema of a result, as whoever made it wrote it down; None if nobody did, or if it is damaged."""
+        return self._sealed(key)[1]
+
+    def program_of(self, key: bytes) -> bytes | None:
+        """The fingerprint of the program that made a result; None if it is not known, or if it is damaged."""
+        return self._sealed(key)[0] or None
+
+    def _sealed(self, key: bytes) -> tuple[bytes | None, bytes | None]:
+        """Program and schema of a result: scans of names are made of them."""
+        statement = f"SELECT {_SEALED}, seal FROM results WHERE key = ?"
         row = self._read(lambda connection: connection.execute(statement, (key,)).fetchone())
-        return None if row is None or row[0] is None else bytes(row[0])
+        values = None if row is None else opened(row)
+        if values is None:
+            return None, None
+        program, schema = (value if type(value) is bytes else None for value in values[1:])
+        return program, schema
 
     def trace_results(self, keys: Sequence[bytes], direction: Direction) -> Lineage:
         """Everything these results were made from, or everything that was made from them."""
@@ -292,8 +306,8 @@ def _new_result(connection: sqlite3.Connection, provenance: Provenance) -> int |
         return None
     if known is not None:  # others were made from it before it was on record itself
         connection.execute("DELETE FROM results WHERE number = ?", (known[0],))
-    columns = f"number, {_MADE}, columns, complete"
-    values = (known[0] if known else None, *made, provenance.sources.schema, 1)
+    columns, schema = f"number, {_MADE}, columns, complete, seal", provenance.sources.schema
+    values = (known[0] if known else None, *made, schema, 1, seal((made.key, made.program, schema)))
     statement = f"INSERT INTO results ({columns}) VALUES ({rows.marks(values)})"
     return connection.execute(statement, values).lastrowid
 
@@ -312,8 +326,9 @@ def _result_of(connection: sqlite3.Connection, key: bytes) -> int:
             key, entry.program, redacted(entry.about), entry.producer, entry.created, entry.seconds, entry.rows,
             entry.size, entry.manifest,
         )  # fmt: skip
-    statement = f"INSERT INTO results ({_MADE}, complete) VALUES ({rows.marks(made)}, 0)"
-    return int(connection.execute(statement, made).lastrowid or 0)
+    values = (*made, seal((made.key, made.program, None)))
+    statement = f"INSERT INTO results ({_MADE}, seal, complete) VALUES ({rows.marks(values)}, 0)"
+    return int(connection.execute(statement, values).lastrowid or 0)
 
 
 def _stream(connection: sqlite3.Connection, files: Sequence[FileRead]) -> int:

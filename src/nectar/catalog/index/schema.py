@@ -94,5 +94,6 @@ MIGRATIONS: Final[tuple[tuple[str, ...], ...]] = (
         "ALTER TABLE recipes ADD COLUMN since REAL NOT NULL DEFAULT 0",
         "CREATE TABLE passes (what TEXT PRIMARY KEY, at REAL NOT NULL)",
     ),
+    ("ALTER TABLE results ADD COLUMN seal BLOB",),
 )
 VERSION: Final = len(MIGRATIONS)

@@ -18,6 +18,7 @@ SEALED: Final = {
     "names": ("name, version, key, since, by_whom, note", "name"),
     "contents": ("origin, digest, certain", "origin"),
     "lengths": ("place, size, stamp, quiet, digest", "place"),
+    "results": ("key, program, columns", "key"),
 }  # by table: what is sealed, in this order, and by what people know the row
 
 

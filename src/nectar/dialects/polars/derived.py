@@ -17,7 +17,9 @@ from nectar.dialects.polars.plan import Step
 from nectar.dialects.polars.stored import rows_of
 from nectar.keys.values.polars_functions import given_in
 from nectar.program.tree import Order
+from nectar.trust.secrets import logger
 
+_log: Final = logger("nectar.polars")
 if TYPE_CHECKING:  # few plans scan results
     from nectar.catalog.service import Catalog
     from nectar.datasets.access import Place
@@ -86,11 +88,17 @@ def schema_bytes(frame: pl.DataFrame) -> bytes:
 
 
 def schema_in(catalog: Catalog, key: bytes, label: str) -> pl.Schema:
-    """The schema of a result, from the record of how it came about; otherwise from the result itself."""
+    """The schema of a result, from the record of how it came about; otherwise from the result itself.
+
+    A damaged record counts as none: the result is opened, or made again, and says what it holds.
+    """
     from nectar.datasets.access import result_of
 
     recorded = catalog.index.schema_of(key)
     if recorded is not None:
-        return pl.read_ipc_stream(io.BytesIO(recorded)).schema
+        try:
+            return pl.read_ipc_stream(io.BytesIO(recorded)).schema
+        except (Exception, pl.exceptions.PanicException) as error:  # rows of older catalogs have no seal
+            _log.debug("what is on record of %s is damaged: %r", label, error)
     with result_of(catalog, key, label) as result:
         return result.to_polars().schema
