@@ -1,6 +1,7 @@
 """Which failures mean that bytes are lost: those of the device and of the content, and none of the moment."""
 
 import errno
+import os
 
 import polars as pl
 import pyarrow as pa
@@ -8,6 +9,7 @@ import pytest
 from tests.store.making import folder_of, forgetful, put_object, put_table
 
 from nectar.errors import StoreFailure
+from nectar.store import local as local_files
 from nectar.store.chunks import DamagedPartError
 from nectar.store.loss import DamagedError, is_loss, unparsed
 from nectar.store.problem import Damaged
@@ -80,6 +82,59 @@ def test_a_reading_that_the_device_fails_is_reported(local, step):
     with failing(local, step, errno.EIO, heard).open(entry, in_part=True) as result, pytest.raises(StoreFailure):
         result.to_object()
     assert len(heard) == 1
+
+
+def instead_of(path, how, tmp_path):
+    """Something else lies at a path than the file that was written there."""
+    path.rename(tmp_path / "away")
+    if how == "link":
+        path.symlink_to(tmp_path / "away")
+    elif how == "link to nowhere":
+        path.symlink_to(tmp_path / "nowhere")
+    elif how == "pipe":
+        os.mkfifo(path)
+    else:
+        path.mkdir()
+    if how == "full folder":
+        (path / "somebody's").write_text("precious")
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "table-00000.arrow"])
+@pytest.mark.parametrize("how", ["link", "link to nowhere", "pipe", "folder", "full folder"])
+def test_what_has_taken_the_place_of_a_part_is_damage_and_stays(local, tmp_path, name, how):
+    entry, heard = put_table(local, TABLE), []
+    path = folder_of(local, entry) / name
+    instead_of(path, how, tmp_path)
+    store = forgetful(local, on_damage=lambda _, problem: heard.append(problem))
+    assert isinstance(store.open(entry), Damaged)
+    assert "no file any more" in heard[0].reason
+    local.delete(entry.location)
+    assert (tmp_path / "away").is_file()
+    assert os.path.lexists(path)
+    assert how != "full folder" or (path / "somebody's").read_text() == "precious"
+
+
+@pytest.mark.parametrize("mine", [True, False])
+def test_a_part_that_its_owner_may_not_read_gets_that_right_back(local, monkeypatch, mine):
+    entry = put_table(local, TABLE)
+    path = folder_of(local, entry) / "table-00000.arrow"
+    path.chmod(0)
+    plain = local_files.opened
+
+    def opened(path):  # also for root
+        if not os.stat(path).st_mode & 0o400:
+            raise PermissionError(errno.EACCES, "no", path)
+        return plain(path)
+
+    monkeypatch.setattr(local_files, "opened", opened)
+    if mine:
+        assert isinstance(forgetful(local).open(entry), Result)
+        assert path.stat().st_mode & 0o777 == 0o400
+        return
+    monkeypatch.setattr(local_files.people, "me", lambda: 4711)
+    with pytest.raises(StoreFailure):
+        forgetful(local).open(entry)
+    assert path.stat().st_mode & 0o777 == 0
 
 
 def test_whether_a_result_was_right_is_not_known_while_it_cannot_be_read(local):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from nectar.errors import StoreFailure
 from nectar.faults import Reach
 from nectar.store.files import Item, telling
+from nectar.store.loss import DamagedError
 from nectar.trust import people
 from nectar.trust.files import PRIVATE, Access, grant, make_folder, opened, read
 from nectar.trust.places import others_may_write
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from nectar.store.sinks import LocalSink
     from nectar.store.sources import LocalSource, MemorySource
 
+_T = TypeVar("_T")
 _NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0)
 
 
@@ -110,7 +114,7 @@ class LocalFiles:
         with telling("read", full):
             self._reach(f"read {what}")
             try:
-                return read(full)
+                return _readable(full, read)
             except (FileNotFoundError, NotADirectoryError):
                 return None
 
@@ -122,7 +126,7 @@ class LocalFiles:
         with telling("open", full):
             self._reach("open part")
             try:
-                fd = opened(full)
+                fd = _readable(full, opened)
             except (FileNotFoundError, NotADirectoryError):
                 return None
             if copied or self._others_may_change(fd, full):
@@ -198,6 +202,24 @@ class LocalFiles:
             os.fsync(fd)
         finally:
             os.close(fd)
+
+
+def _readable(path: str, read: Callable[[str], _T]) -> _T:
+    """What reading a file gives. Raises DamagedError if something else has taken its place: a link, a folder, a pipe.
+
+    Nobody but Nectar writes there, so what was written is lost, and is made again beside it. What has taken its place
+    is neither followed nor deleted. A file of this user that has lost the right to be read gets it back.
+    """
+    try:
+        return read(path)
+    except OSError as error:
+        status = os.lstat(path)
+        if not stat.S_ISREG(status.st_mode):
+            raise DamagedError(errno.EINVAL, f"{path} is a link, a folder or the like, and no file any more") from error
+        if not isinstance(error, PermissionError) or status.st_uid != people.me() or status.st_mode & stat.S_IRUSR:
+            raise
+        os.chmod(path, stat.S_IMODE(status.st_mode) | stat.S_IRUSR)
+        return read(path)
 
 
 def _item(entry: os.DirEntry[str]) -> Item:

@@ -1,5 +1,7 @@
 """Kept results that are damaged: no query sees their bytes, and nothing made from them stays."""
 
+import os
+
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -89,3 +91,16 @@ def test_what_was_made_from_a_result_goes_with_it(source, home):
     assert asked(home, base(source))["c"].sum() == RIGHT
     assert not table.exists()
     assert not half.exists()
+
+
+@pytest.mark.parametrize("how", ["link", "pipe", "folder"])
+def test_a_named_result_is_made_again_where_something_else_has_taken_the_place_of_a_part(home, source, tmp_path, how):
+    kept(home, base(source))
+    (path,) = tables(home)
+    path.rename(tmp_path / "away")
+    {"link": lambda: path.symlink_to(tmp_path / "away"), "pipe": lambda: os.mkfifo(path), "folder": path.mkdir}[how]()
+    with nectar.reuse(home=home, overhead="unlimited", reserve=0):
+        for _ in range(2):
+            assert nectar.open("team/base").to_polars()["c"].sum() == RIGHT
+    assert (tmp_path / "away").is_file()
+    assert os.path.lexists(path)
