@@ -11,7 +11,7 @@ import operator
 import re
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from nectar.errors import UnencodableError
@@ -333,7 +333,7 @@ def _look_into(owner: types.ModuleType | type) -> tuple[Patches, list[str]]:
     prefix = owner.__name__
     is_class = isinstance(owner, type)
     replaceable = isinstance(owner, types.ModuleType) and not is_native(owner)
-    for name, value in list(vars(owner).items()):
+    for name, value in _by_name(vars(owner).items()):
         kind = type(value)
         if kind is types.FunctionType:
             if str(value.__globals__.get("__name__")).startswith(_OWN):
@@ -349,6 +349,11 @@ def _look_into(owner: types.ModuleType | type) -> tuple[Patches, list[str]]:
         ):
             patches.append((f"{prefix}.{name}", value))
     return patches, aliases
+
+
+def _by_name(attributes: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """Attributes in an order of their own: libraries give some to their classes in that of a set, by hashes."""
+    return sorted(attributes, key=operator.itemgetter(0))
 
 
 def _plain(value: Any) -> bytes | None:

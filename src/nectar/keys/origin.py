@@ -105,6 +105,7 @@ def _is_named(origin: Origin) -> bool:
 
 OWN_NAME: Final = "nectar-data"
 _OWN: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_BUILD: Final = "_sysconfigdata_"  # begins the name of a module about how Python was built, one for each platform
 _INTERPRETER: Final[tuple[object, ...]] = (BuiltinImporter, FrozenImporter)
 
 
@@ -137,7 +138,7 @@ def _standard_of(path: str) -> Origin | None:
     for directory in _standard_directories():
         if path.startswith(directory):
             name = dotted_name(path[len(directory) :])
-            if name.partition(".")[0] in sys.stdlib_module_names:
+            if name.partition(".")[0] in sys.stdlib_module_names or name.startswith(_BUILD):
                 return _standard(name)
     return None
 

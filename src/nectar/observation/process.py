@@ -143,7 +143,11 @@ def _generators(random: Any) -> object:
             if name not in _seen and type(space) is dict and not is_being_imported(space):
                 _seen.add(name)
                 if "random" in space or "Random" in space:  # who has neither has made none
-                    found = [each for each in list(space.values()) if isinstance(each, random.Random)]
+                    found = [
+                        value
+                        for attribute, value in list(space.items())
+                        if isinstance(value, random.Random) and (name, attribute) not in _ORDERS_WORK
+                    ]
                     _shared.update({id(each): each for each in found if not isinstance(each, random.SystemRandom)})
         _looked = len(sys.modules)
     return _States([_state_of(each, random.Random) for each in _shared.values()])
@@ -167,6 +171,8 @@ class _States(tuple[object, ...]):
     __hash__ = None  # type: ignore[assignment]
 
 
+# Generators that decide in which order a library does what it has to do in any case, another order in every process.
+_ORDERS_WORK: Final = frozenset({("sympy.core.random", "_assumptions_rng")})
 _looked = 0  # modules that were looked at
 _seen: Final[set[str]] = set()
 _shared: Final[dict[int, Any]] = {}

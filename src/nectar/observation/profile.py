@@ -65,6 +65,7 @@ _HIDES: Final = {
     ("networkx/utils/misc.py", "create_py_random_state"),
 }
 _ASKS_FOR_THREADS: Final = frozenset({"sklearn"})  # all that it asks the environment for when it computes
+_OF_FUNCTION: Final = 1  # a flag of code (inspect.CO_OPTIMIZED)
 _OWN: Final = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "")
 _STANDARD: Final = os.path.join(os.path.dirname(os.path.abspath(os.__file__)), "")
 _FROZEN: Final = re.compile(r"<frozen (\w+)")
@@ -231,13 +232,18 @@ def _is_aside(code: CodeType, callers: dict[object, list[object]]) -> bool:
     seen = set[object]()
     while pending:
         current = pending.pop()
-        if current in seen or (isinstance(current, CodeType) and (current in pure or current.co_name == "<module>")):
+        if current in seen or (isinstance(current, CodeType) and (current in pure or _is_run_by_import(current))):
             continue
         seen.add(current)
         if not callers[current]:  # the computation itself
             return False
         pending += callers[current]
     return True
+
+
+def _is_run_by_import(code: CodeType) -> bool:
+    """Whether code is that of a module, or of a class that stands in no function."""
+    return code.co_name == "<module>" or not (code.co_flags & _OF_FUNCTION or "<locals>" in code.co_qualname)
 
 
 def _of_fake_clock(code: object) -> str:

@@ -35,7 +35,8 @@ _BY_THEMSELVES: Final = (
     "nectar numpy pandas polars pyarrow duckdb joblib loky threadpoolctl tqdm loguru structlog cloudpickle pytest "
     "_pytest abc argparse "
     "asyncio concurrent copy dataclasses enum importlib inspect logging multiprocessing queue re selectors socket "
-    "subprocess tempfile threading types typing unittest warnings weakref _strptime _weakrefset traceback linecache"
+    "sysconfig subprocess tempfile threading types typing unittest warnings weakref _strptime _weakrefset "
+    "traceback linecache"
 )
 JUDGED: Final = frozenset(_BY_TABLES.split())  # where the application calls them; what libraries do with them counts
 SILENT: Final = frozenset(_BY_THEMSELVES.split())  # known in whole, or their clocks do not show in results
@@ -51,6 +52,8 @@ WORDS: Final = {
     "environment": "reads the environment",
 }
 _MOST: Final = 10_000  # functions that are looked at
+_BY_CLASSES: Final = frozenset({"LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})  # how bodies of classes load globals
+_CAPTURED_BY_CLASSES: Final = ("LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF")
 _OF_SUPER: Final = "LOAD_SUPER_ATTR"
 _ATTRIBUTES: Final = frozenset({"LOAD_ATTR", "LOAD_METHOD", _OF_SUPER})
 # Bits of the number that tell something else than the name.
@@ -316,14 +319,17 @@ def _named(
     if operation == "LOAD_GLOBAL":
         name, space = code.co_names[number >> 1], function.__globals__
         return space.get(name, getattr(builtins, name, MISSING))
-    if not operation.startswith(("LOAD_FAST", "LOAD_DEREF")):
+    if operation in _BY_CLASSES:
+        name = code.co_names[number]
+        return function.__globals__.get(name, getattr(builtins, name, MISSING))
+    if not operation.startswith(("LOAD_FAST", "LOAD_DEREF", *_CAPTURED_BY_CLASSES)):
         return MISSING
     if operation == "LOAD_FAST_LOAD_FAST":
         number &= 15
     name = code._varname_from_oparg(number)  # type: ignore[attr-defined]
     if name in held:
         return held[name]
-    if operation == "LOAD_DEREF":
+    if operation in ("LOAD_DEREF", *_CAPTURED_BY_CLASSES):
         cell = cells.get(name)
         try:
             return MISSING if cell is None else cell.cell_contents

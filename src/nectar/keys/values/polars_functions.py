@@ -64,8 +64,9 @@ def _function_of(process: str, number: str) -> object:
     return found.called
 
 
-# Calls the functions of plans that are read back, where somebody has to be there when they run.
+# Calls the functions of plans that are read back, where somebody has to be there when they run: before Python 3.12.
 through: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any] | None = None
+_IS_NEEDED: Final = not hasattr(sys, "monitoring")  # known before whoever calls them is loaded, with the first of them
 
 
 class _Called:
@@ -103,7 +104,7 @@ class Functions:
         known = self._given.get(id(function))
         if known is None:
             token, callback = _token(_process, f"{next(_numbers):016x}"), Callback(function)
-            if through is not None and callable(function) and not isinstance(function, type):
+            if _IS_NEEDED and callable(function) and not isinstance(function, type):
                 callback.called = _Called(function)
             _table[token] = callback
             self._given[id(function)] = known = token, callback
