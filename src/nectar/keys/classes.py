@@ -15,9 +15,10 @@ from typing import Final
 from nectar.keys import annotated
 from nectar.keys.abstract import registered_with
 from nectar.keys.expansion import Expansion, WalkContext, joined
-from nectar.keys.features import Features
+from nectar.keys.features import HOLDS_CACHES, WITHOUT_CACHES, Features
 from nectar.keys.library import expand_library_class
 from nectar.keys.origin import origin_of_class
+from nectar.keys.remembered import is_made_by_metaclass, without_empty
 from nectar.keys.special_methods import in_its_role
 from nectar.model.origin import APPLICATION
 from nectar.model.refusal import Refusal
@@ -52,6 +53,12 @@ def expand_class(cls: type, walk: WalkContext) -> Expansion:
         return expand_library_class(cls, origin, walk)
     space = type.__getattribute__(cls, "__dict__")
     held = {name: value for name, value in space.items() if _counts(name, value, cls, walk.observed)}
+    made = [name for name, value in held.items() if is_made_by_metaclass(cls, name, value)]
+    in_part = bool(made) and WITHOUT_CACHES in walk.observed
+    if made:
+        walk.observe(HOLDS_CACHES)
+    if in_part:
+        held |= {name: without_empty(held[name]) for name in made}
     if not _BY_ADDRESS.isdisjoint(space):
         reason = "hands out memory by its address, and nobody sees what lies there"
         walk.refuse(Refusal("global state", reason, walk.path()))
@@ -69,7 +76,12 @@ def expand_class(cls: type, walk: WalkContext) -> Expansion:
     inherited = functools.reduce(operator.or_, (base.__flags__ for base in bases), 0)
     if matched := cls.__flags__ & ~inherited & _MATCHED_AS:  # by a match statement
         payload += joined(b"", matched.to_bytes(4, "little"))
-    return Expansion("class", payload, children, labels, still=_Recheck(cls, registered))
+    # of copies nobody knows whether they are still right
+    return Expansion("class", payload, children, labels, still=_never if in_part else _Recheck(cls, registered))
+
+
+def _never() -> bool:
+    return False
 
 
 def _child(name: str, value: object, cls: type) -> object:

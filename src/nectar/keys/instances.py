@@ -20,6 +20,7 @@ from nectar.keys.expansion import Expander, Expansion, WalkContext, joined
 from nectar.keys.features import HOLDS_CACHES, WITHOUT_CACHES
 from nectar.keys.library import named_library_object
 from nectar.keys.origin import origin_of_class
+from nectar.keys.remembered import remembers, rest_of
 from nectar.keys.values import containers
 from nectar.keys.values.opaque import may_lack_state
 from nectar.keys.values.runtime import exception_parts
@@ -136,10 +137,10 @@ def make_expander(expander_for: Callable[[type], Expander | None]) -> Expander:
 def _extend(value: object, cls: type, layout: Layout, held: Expansion, walk: WalkContext) -> Expansion:
     """What the built-in base holds, and beside it the class, the attributes and the slots."""
     attributes = {} if held.attributes else _attributes(value)
-    if any(map(_names_cache, attributes)) and _remembers(cls):
+    if remembers(cls, attributes):
         walk.observe(HOLDS_CACHES)
         if WITHOUT_CACHES in walk.observed:
-            attributes = {name: part for name, part in attributes.items() if not _names_cache(name)}
+            attributes = rest_of(cls, attributes)
     names = list(attributes) if "order" in walk.observed else sorted(attributes)
     filled = [(name, slot.__get__(value, cls)) for name, slot in layout.slots if _is_set(slot, value, cls)]
     slots = [(name, part) for name, part in filled if not _is_hash(name.rpartition(".")[2], part, cls)]
@@ -152,17 +153,6 @@ def _extend(value: object, cls: type, layout: Layout, held: Expansion, walk: Wal
     if unfilled and not slots and layout.held_by is _HELD[object]:
         return found._replace(still=_UnlessFilled(value, attributes, unfilled))
     return found
-
-
-def _names_cache(name: str) -> bool:
-    return name.endswith(("cache", "caches"))
-
-
-@functools.lru_cache(maxsize=1024)
-def _remembers(cls: type) -> bool:
-    """Whether what lies in caches of instances follows from the rest: not if the class is there to remember things."""
-    named = (f"{base.__module__}.{base.__qualname__}".lower() for base in cls.__mro__[:-1])
-    return origin_of_class(cls) is not APPLICATION and not any("cache" in each for each in named)
 
 
 def _cached_properties(cls: type) -> frozenset[str]:

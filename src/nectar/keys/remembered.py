@@ -1,0 +1,79 @@
+"""What objects of libraries remember to save time, and what of it is left out where only the rest is asked for.
+
+In: an object of a library, or a class that one has made, and attributes of it. Out: the attributes without what is
+filled as it is asked for, and follows from the rest. Law: this decides whether a computation has changed anything
+else; what is remembered stays in keys, so that a stale cache cannot do harm.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import defaultdict
+from typing import Any, Final
+
+from nectar.keys import texts
+from nectar.keys.origin import origin_of_class
+from nectar.model.origin import APPLICATION
+
+# Attributes in which classes keep what they have made of the rest, and of no argument: by module, class and name.
+_FILLED: Final = frozenset(
+    {
+        # patterns and sets of characters that are made of the rules, and are made again when one is registered
+        ("mistune.core", "Parser", "_Parser__sc"),
+        ("mistune.inline_parser", "InlineParser", "_fast_trigger_chars"),
+        ("mistune.inline_parser", "InlineParser", "_fast_trigger_re"),
+        ("mistune.inline_parser", "InlineParser", "_fast_trigger_re_chars"),
+    }
+)
+_EMPTY: Final = frozenset({list, dict, set})  # what reading leaves behind in a dict that makes what is missing
+
+
+def remembers(cls: type, attributes: dict[str, Any]) -> bool:
+    """Whether some of the attributes of an instance remember something."""
+    names = _filled(cls)
+    return any(name in names or _names_cache(name) for name in attributes) and _is_plain(cls)
+
+
+def rest_of(cls: type, attributes: dict[str, Any]) -> dict[str, Any]:
+    """The attributes of an instance that remembers something, without what follows from the rest."""
+    names = _filled(cls)
+    return {name: value for name, value in attributes.items() if name not in names and not _names_cache(name)}
+
+
+def is_made_by_metaclass(cls: type, name: str, value: Any) -> bool:
+    """Whether a class of the application has a dict that makes what is missing from the library of its metaclass.
+
+    A name that stands in a text of the program may be used there.
+    """
+    if type(value) is not defaultdict or value.default_factory not in _EMPTY or type(cls) is type:
+        return False
+    is_hidden = name.startswith("_") and not _is_written(name, texts.version())
+    return is_hidden and origin_of_class(type(cls)) is not APPLICATION
+
+
+def without_empty(value: Any) -> Any:
+    """A dict that makes what is missing, without what it has made and nobody has filled."""
+    kind = value.default_factory
+    return defaultdict(kind, {key: each for key, each in value.items() if each or type(each) is not kind})
+
+
+def _names_cache(name: str) -> bool:
+    return name.rstrip("_").endswith(("cache", "caches"))
+
+
+@functools.lru_cache(maxsize=1024)
+def _filled(cls: type) -> frozenset[str]:
+    bases = {(str(base.__module__), base.__qualname__) for base in cls.__mro__}
+    return frozenset(name for module, kind, name in _FILLED if (module, kind) in bases)
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_plain(cls: type) -> bool:
+    """Whether what lies in caches of instances follows from the rest: not if the class is there to remember things."""
+    named = (f"{base.__module__}.{base.__qualname__}".lower() for base in cls.__mro__[:-1])
+    return origin_of_class(cls) is not APPLICATION and not any("cache" in each for each in named)
+
+
+@functools.lru_cache(maxsize=256)
+def _is_written(name: str, version: object) -> bool:
+    return any(name in each.source for each in texts.texts(version))
