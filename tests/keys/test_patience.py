@@ -265,3 +265,26 @@ def test_coroutine_functions_are_left_alone_too(strict, monkeypatch):
     monkeypatch.setattr(Steering, "looks_at_call", lambda self, site: False)
     assert asyncio.run(double(3)) == 6
     assert strict.totals.alone + strict.totals.waived == 1
+
+
+def test_what_only_serves_to_say_what_changed_is_given_up_after_a_while(enabled, monkeypatch):
+    from nectar.dialects.python import memo
+
+    monkeypatch.setattr(memo, "_TRACING", 0.0)
+    looked_up = Memoized(look_up)
+    assert looked_up(1) == "1"
+    enabled.settle()
+    assert looked_up.check_call_in_cache(1)
+    assert not list(enabled.catalog.index.versions(looked_up.label))
+
+
+def test_a_look_at_what_a_call_has_changed_takes_no_longer_than_the_look_before(enabled, monkeypatch):
+    from nectar.dialects.python import computing
+
+    limits = []
+    monkeypatch.setattr(computing, "patience", lambda seconds: limits.append(seconds) or patience(seconds))
+    enabled.steering.is_free = False
+    monkeypatch.setattr(enabled.steering, "patience_of_call", lambda site: 5.0)
+    monkeypatch.setattr(enabled.steering, "looks_at_call", lambda site: True)
+    Memoized(lambda number: number)(1)
+    assert limits == [5.0, 5.0]

@@ -149,6 +149,8 @@ def _extend(value: object, cls: type, layout: Layout, held: Expansion, walk: Wal
     labels = ["class", *held_labels, *(f".{name}" for name in names), *(name for name, _ in slots)]
     payload = joined(held.tag, held.payload, *names, b"", *(name for name, _ in slots))
     found = Expansion("instance", payload, children, labels, held.buffers, hashed=held.hashed, texts=held.texts)
+    if held.attributes and held.still is not None and not slots:
+        return found._replace(still=held.still)
     unfilled = _cached_properties(cls) - attributes.keys()
     if unfilled and not slots and layout.held_by is _HELD[object]:
         return found._replace(still=_UnlessFilled(value, attributes, unfilled))

@@ -6,6 +6,7 @@ seen to happen that the key does not show, and what the key was made of is still
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 # What keeping needs is there before anything is watched. Classes that are made while the process ends make Python
@@ -20,9 +21,10 @@ from nectar.dialects.python.keying import changed_inputs, remembered_as
 from nectar.dialects.python.provenance import sources_of
 from nectar.dialects.python.values import Snapshot
 from nectar.dialects.python.watching import advice_about, watch_of
-from nectar.errors import NectarError
+from nectar.errors import NectarError, TooLargeError
 from nectar.keys import trace  # noqa: F401 - as above
 from nectar.keys.call import rest_of
+from nectar.keys.patience import patience
 from nectar.store import read  # noqa: F401 - as above
 from nectar.store.formats import arrow, parquet  # noqa: F401 - as above
 from nectar.trust.secrets import logger
@@ -46,7 +48,8 @@ class Computation:
     def begin(self) -> None:
         """The function is about to run."""
         try:
-            self._rest = self._without_caches()
+            with suppress(TooLargeError), patience(self._invocation.patience):
+                self._rest = self._without_caches()
             self._watch = watch_of(
                 self._invocation.call,
                 self._invocation.memo.function,
@@ -94,7 +97,9 @@ class Computation:
             return "not kept: it could not be watched while it ran", None
         if self._watch is not None and (observations := self._watch.observations()):
             return self._refuse(observations), None
-        if self._invocation.describe().digest != self._invocation.call.digest and not self._only_remembers():
+        with patience(max(self._invocation.patience, seconds)):
+            is_as_before = self._invocation.describe().digest == self._invocation.call.digest or self._only_remembers()
+        if not is_as_before:
             return f"not kept: {what_changed(self._invocation.call.walk)} was changed while it ran", None
         if self._invocation.call.inputs and (
             told := changed_inputs(self._invocation.keyed, self._invocation.session.inputs)

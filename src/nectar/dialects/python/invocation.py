@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Mapping
 from importlib import import_module
+from math import inf
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from nectar.catalog.flights import Flight
@@ -54,9 +55,15 @@ class Invocation:
     """A call with these arguments, by parameter, in a session."""
 
     def __init__(
-        self, memo: Memoized[..., Any], session: Session, catalog: Catalog, arguments: Mapping[str, object]
+        self,
+        memo: Memoized[..., Any],
+        session: Session,
+        catalog: Catalog,
+        arguments: Mapping[str, object],
+        patience: float = inf,
     ) -> None:
         self.memo, self.session, self.catalog, self.arguments = memo, session, catalog, arguments
+        self.patience = patience  # seconds that a look at all of its values may take
         self.refreshing = session.settings.refresh
         self.part = Part(memo.label)
         self.value: Any = None

@@ -37,6 +37,7 @@ from nectar.trust.secrets import logger, redacted
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 _log: Final = logger("nectar.memo")
+_TRACING: Final = 0.5  # seconds that may be spent on what only serves to say what changed, should anybody ask
 
 
 @overload
@@ -197,7 +198,7 @@ class Memoized(Generic[_P, _R]):
             with patience(seconds), uncollected():  # it makes tables that last
                 outcome_of(self.function)
             self._walked = Spent.since(begun)
-        invocation = Invocation(self, session, catalog, arguments)
+        invocation = Invocation(self, session, catalog, arguments, seconds)
         with patience(seconds):
             invocation.prepare()
         return invocation
@@ -280,7 +281,8 @@ class Memoized(Generic[_P, _R]):
         try:
             if catalog.has_version(self.label, program):
                 return
-            told = trace(self.function).to_json().encode()  # now: it may be another one soon
+            with patience(_TRACING), uncollected():
+                told = trace(self.function).to_json().encode()  # now: it may be another one soon
         except NectarError as error:
             _log.info("no trace of %s is kept: %s", self.label, error)
             return
