@@ -12,6 +12,8 @@ import sys
 from collections.abc import Callable
 from typing import Any, Final
 
+from nectar.keys.conventions import settings_of
+
 _OF_THE_SCREEN: Final = frozenset({"backend", "backend_fallback", "interactive", "toolbar"})
 _YAML_TABLES: Final = ("yaml_constructors", "yaml_multi_constructors", "yaml_representers", "yaml_multi_representers")
 
@@ -57,6 +59,14 @@ def _is_of_yaml(made: object) -> bool:
     """Whether a constructor or representer is one that yaml brings, and not its method for a class of the program."""
     owner = getattr(made, "__self__", made)
     return str(getattr(owner, "__module__", "")).partition(".")[0] == "yaml"
+
+
+def _pypdf() -> object:
+    """The limits that hold in this context, and what else is set by the usual names."""
+    module: Any = sys.modules.get("pypdf._configuration")
+    variable = getattr(module, "CURRENT_CONFIGURATION", None)
+    held = [] if variable is None else sorted((name, repr(value)) for name, value in vars(variable.get()).items())
+    return [held, settings_of("pypdf")]
 
 
 def _variables(*names: str) -> Callable[[], object]:
@@ -124,5 +134,6 @@ PREFERENCES: Final[dict[str, Callable[[], object]]] = {
     "sympy": _mpmath,  # computes with it
     "pint": _pint,
     "humanize": _humanize,
+    "pypdf": _pypdf,
     "babel": _variables("LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_TIME", "LC_NUMERIC", "LANG"),
 }

@@ -20,6 +20,7 @@ from types import CodeType, FrameType
 from typing import Any, Final
 
 from nectar.keys import declared
+from nectar.keys.preferences import PREFERENCES
 from nectar.observation import hook
 from nectar.observation.process import is_being_imported
 from nectar.observation.reach import CONTEXT, JUDGED, SILENT, WORDS, Source
@@ -297,6 +298,8 @@ def is_reader(code: CodeType, what: str) -> bool | None:
     if package in JUDGED:
         return None
     if what == _ENVIRONMENT and package in _ASKS_FOR_THREADS:
+        return False
+    if what == CONTEXT and package in PREFERENCES:  # it stands in keys
         return False
     file = "/".join(code.co_filename.replace("\\", "/").split("/")[-3:])
     return bool(package) and package not in SILENT and (file, code.co_qualname) not in _HIDES
