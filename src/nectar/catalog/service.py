@@ -402,6 +402,12 @@ class Catalog:
                 return parts[0] if parts else None
         return None
 
+    def trace_of(self, label: str, program: bytes) -> bytes | None:
+        """The trace of this very program, as it was when a result of it was kept."""
+        version = next((each for each in self.index.versions(label) if each.program == program), None)
+        parts = None if version is None else whole_recipe(self.index, version.trace)
+        return parts[0] if parts else None
+
     def known(self, origins: Sequence[bytes]) -> dict[bytes, Content]:
         """What is known of the bytes of inputs, by their origin; nothing while the catalog cannot be used."""
         try:

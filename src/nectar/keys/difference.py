@@ -6,6 +6,7 @@ In: two traces. Out: an Explanation with one Difference for each place where the
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -13,6 +14,8 @@ from typing import Final
 from nectar.keys.trace import Node, Trace
 
 _MOST: Final = 20
+_TOP: Final = "top"  # the kind of a node for several roots
+_IN_LIST: Final = re.compile(r"\[\d+\]")  # the place of an element says nothing that its text does not
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,12 @@ def compare(old: Trace, new: Trace) -> Explanation:
     """What changed from one trace to the other."""
     if old.fingerprint == new.fingerprint:
         return Explanation(())
-    found = list(dict.fromkeys(_differences(old.root, new.root)))
+    roots = old.root, new.root
+    if any(root.kind == _TOP for root in roots):  # beside the function stand settings that count
+        one, other = (root if root.kind == _TOP else Node("", _TOP, "", b"", children=[root]) for root in roots)
+    else:
+        one, other = roots
+    found = list(dict.fromkeys(_differences(one, other)))
     if not found:
         found = [Difference("", "names of parameters or keywords changed")]
     return Explanation(tuple(found[:_MOST]), max(0, len(found) - _MOST))
@@ -61,7 +69,7 @@ def _differences(old: Node, new: Node) -> Iterator[Difference]:
             continue
         has_parts = bool(one.children or other.children) or one.kind == "function"
         if one.kind != other.kind or not has_parts:
-            yield Difference(where, _became(one, other))
+            yield Difference(where, _became(one, other, where))
             continue
         inside = _where(one, other, depth) or where
         pairs, gone, added = _matched(one.children, other.children)
@@ -80,6 +88,8 @@ def _differences(old: Node, new: Node) -> Iterator[Difference]:
 
 
 def _where(one: Node, other: Node, depth: int) -> str:
+    if one.kind == "settings":
+        return one.text
     if one.kind != "function":
         return ""
     name = one.text.removeprefix("function ").partition(" (")[0]
@@ -88,20 +98,24 @@ def _where(one: Node, other: Node, depth: int) -> str:
 
 def _inside(where: str, node: Node) -> str:
     """Where a child stands: attributes and elements are told by the way that leads to them."""
-    if node.kind in ("function", "again") or node.label in ("constant", "", "class"):
+    if node.kind in ("function", "again") or node.label in ("constant", "", "class", "settings"):
         return where
     return f"{where}, {node.label}" if where and node.children else where
 
 
-def _became(one: Node, other: Node) -> str:
+def _became(one: Node, other: Node, where: str) -> str:
     label = one.label or "it"
     if label == "constant":
         return f"constant {one.text} became {other.text}"
+    if one.text == other.text:
+        return f"{label} is {one.text}, as before, and what it holds is another"
+    if label == "settings" or (where.startswith("settings of ") and _IN_LIST.fullmatch(label)):
+        return f"{one.text} became {other.text}"
     return f"{label} was {one.text}, is {other.text}"
 
 
 def _named(node: Node) -> str:
-    return node.text if node.label in ("", "constant") else f"{node.label} ({node.text})"
+    return node.text if node.label in ("", "constant", node.text) else f"{node.label} ({node.text})"
 
 
 def _matched(old: list[Node], new: list[Node]) -> tuple[list[tuple[Node, Node]], list[Node], list[Node]]:

@@ -86,7 +86,7 @@ def _mpmath() -> object:
 def _gmpy2() -> object:
     """How numbers are rounded in this thread; not which flags are raised, which computing itself does."""
     context: Any = sys.modules["gmpy2"].get_context()
-    return [repr(getattr(context, name, None)) for name in _OF_NUMBERS]
+    return [(name, repr(getattr(context, name, None))) for name in _OF_NUMBERS]
 
 
 _OF_NUMBERS: Final = (

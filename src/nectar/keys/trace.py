@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
-from nectar.keys.ambient import EnvironmentVariable
+from nectar.keys.ambient import EnvironmentVariable, Settings
 from nectar.keys.atoms import ATOMS
 from nectar.keys.expansion import Expansion
 from nectar.keys.origin import origin_of_class, origin_of_function
@@ -157,6 +157,8 @@ def describe(value: object, expansion: Expansion | None) -> str:
         return f"module {value.__name__}"
     if isinstance(value, EnvironmentVariable):
         return f"environment variable {value.name}"
+    if isinstance(value, Settings):
+        return f"settings of {value.library}"
     if isinstance(value, (types.BuiltinFunctionType, types.MethodDescriptorType)):
         return str(
             getattr(value, "__qualname__", type(value).__qualname__)

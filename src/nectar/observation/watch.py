@@ -19,14 +19,14 @@ from nectar.observation.effects import Allowed, Observation, observations_of
 from nectar.observation.imports import modules_that_came
 from nectar.observation.named import NamedFiles
 from nectar.observation.process import State, differences, is_importing, state_now
-from nectar.observation.profile import Elsewhere, Profile, listen_to_draws
+from nectar.observation.profile import Elsewhere, Profile, listen_to_draws, told
 from nectar.observation.reach import Source
 from nectar.observation.texts import moment_in
 from nectar.threads import is_of_nectar
 
 NOTHING: Final = Allowed()
 _NAMED: Final = "names the module {} in a text, by which a library may import it"
-_UNSEEN: Final = "runs library code that may read the clock or the like, where it cannot be followed"
+_UNSEEN: Final = "may run library code that {}, where nobody can follow it"
 
 
 class Watch(hook.Watched):
@@ -87,7 +87,12 @@ class Watch(hook.Watched):
             self._named.close()
             raise
         if self._sources and not self._follow():
-            self._seen.append(Observation(_UNSEEN, certain=False))
+            self._seen.append(self._unseen())
+
+    def _unseen(self) -> Observation:
+        """What cannot be followed: the first by name stands for all."""
+        first = min((told(each.what, each.code) for each in self._sources), default="reads the clock or the like")
+        return Observation(_UNSEEN.format(first), certain=False)
 
     def _follow(self) -> bool:
         """Notes from now on what library code reads; False if that cannot be had."""
@@ -132,7 +137,7 @@ class Watch(hook.Watched):
         if isinstance(self._profile, Elsewhere):
             certain = certain and self.alone
         followed = self._profile.complete and not self.threads  # calls of other threads are not noted
-        unseen = [] if followed else [Observation(_UNSEEN, certain=False)]
+        unseen = [] if followed else [self._unseen()]
         return [Observation(text, certain) for text in self._profile.found] + unseen
 
     def names_made(self) -> list[str]:

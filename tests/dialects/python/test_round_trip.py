@@ -147,4 +147,4 @@ def test_what_was_changed_is_named(enabled):
     nectar.session.current().settle()
     assert not memo.check_call_in_cache({})
     changed = nectar.last_run().parts[-1].keeping
-    assert "builtins.dict that it was given or reaches was changed while it ran" in changed
+    assert "builtins.dict that it was given was changed while it ran" in changed

@@ -100,7 +100,9 @@ class Computation:
         with patience(max(self._invocation.patience, seconds)):
             is_as_before = self._invocation.describe().digest == self._invocation.call.digest or self._only_remembers()
         if not is_as_before:
-            return f"not kept: {what_changed(self._invocation.call.walk)} was changed while it ran", None
+            memo, walk = self._invocation.memo, self._invocation.call.walk
+            what = what_changed(walk, memo.function, self._invocation.arguments)
+            return f"not kept: {what} was changed while it ran", None
         if self._invocation.call.inputs and (
             told := changed_inputs(self._invocation.keyed, self._invocation.session.inputs)
         ):

@@ -5,9 +5,14 @@ from __future__ import annotations
 import sys
 import types
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import PurePath
 from typing import Any, Final
 
+from nectar.errors import NectarError
+from nectar.keys.expansion import Expansion
+from nectar.keys.outcome import explore
+from nectar.keys.patience import patience
 from nectar.keys.walk import Walk, describe_type
 from nectar.trust.secrets import HIDDEN, is_secret_name, redacted
 
@@ -15,6 +20,7 @@ _LONGEST: Final = 200
 _SHOWN: Final = 40
 _LOOKED_AT: Final = 1 << 14  # characters of a text that are searched for what may be secret, before it is cut
 _UNKNOWN: Final = "one of its arguments, or what it captured,"
+_SEARCHING: Final = 0.2  # seconds for finding out where something lies
 _PLAIN: Final = (int, float, complex, bool, str, bytes, type(None))
 
 
@@ -72,16 +78,69 @@ def _shape(value: object) -> object:
         return None
 
 
-def what_changed(walk: Walk) -> str:
-    """What a call was given, captured or found in libraries that is not what it was when the walk met it."""
+def what_changed(walk: Walk, function: object = None, arguments: Mapping[str, object] | None = None) -> str:
+    """What a call was given, captured or found in libraries that is not what it was when the walk met it.
+
+    Of a function and its arguments by name it is told where in them it lies.
+    """
     within: Walk | None = walk
     while within is not None:
         for recheck in within.rechecks:
             if not _still_holds(recheck):
                 held = _about(recheck)
-                return _UNKNOWN if held is None else f"{describe_type(held)} that it was given or reaches"
+                return _UNKNOWN if held is None else _named(held, function, arguments or {})
         within = within.before
     return _UNKNOWN
+
+
+def _named(held: object, function: object, arguments: Mapping[str, object]) -> str:
+    """An object by what it is and where it lies, for people."""
+    kind = f"class {held.__module__}.{held.__qualname__}" if isinstance(held, type) else describe_type(held)
+    ways = [way for way in map(_way_to(held), (function, *arguments.values())) if way is not None]
+    if not ways:
+        return f"{kind} that it was given or reaches"
+    return f"{kind} ({ways[0]})" if ways[0] else f"{kind} that it was given"
+
+
+class _Way:
+    """Watches a walk, and notes the way by which it comes to an object first."""
+
+    def __init__(self, held: object) -> None:
+        self._held, self._labels = held, list[str]()
+        self.found: list[str] | None = None
+
+    def enter(self, value: object, label: str, expansion: Expansion) -> None:
+        """An object with parts."""
+        self._labels.append(label)
+        if value is self._held and self.found is None:
+            self.found = self._labels[1:]
+
+    def leave(self) -> None:
+        """All parts of the object entered last have been met."""
+        self._labels.pop()
+
+    def leaf(self, value: object, label: str, repeated: bool) -> None:
+        """An atom, or an object met before."""
+
+
+def _way_to(held: object) -> Callable[[object], str | None]:
+    def way(root: object) -> str | None:
+        seen: list[_Way] = []
+
+        def observer() -> _Way:
+            seen.append(_Way(held))
+            return seen[-1]
+
+        with suppress(NectarError), patience(_SEARCHING):
+            explore(root, observer)
+        found = next((each.found for each in reversed(seen) if each.found is not None), None)
+        return None if found is None else "".join(_step(each) for each in found).removeprefix(", ")
+
+    return way
+
+
+def _step(label: str) -> str:
+    return label if label.startswith((".", "[")) else f", {label}"
 
 
 def _still_holds(recheck: Callable[[], bool]) -> bool:
@@ -93,8 +152,9 @@ def _still_holds(recheck: Callable[[], bool]) -> bool:
 
 def _about(recheck: Any) -> object:
     """The object that a recheck is about; None if it does not say."""
-    held = getattr(recheck, "value", None)
+    held = getattr(recheck, "value", getattr(recheck, "cls", None))
     if held is None and isinstance(recheck, types.FunctionType):
         cells = dict(zip(recheck.__code__.co_freevars, recheck.__closure__ or (), strict=True))
-        held = cells["value"].cell_contents if "value" in cells else None
+        found = (cells[name].cell_contents for name in ("value", "cls", "registry") if name in cells)
+        held = next(found, None)
     return held

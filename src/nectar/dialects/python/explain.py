@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from nectar.catalog.service import Catalog
 from nectar.dialects.python.describe import call_text
 from nectar.errors import NectarError
+from nectar.keys.ambient import STANDARD
 from nectar.keys.api import trace
 from nectar.keys.call import program_of
 from nectar.keys.difference import compare
@@ -51,11 +52,15 @@ def _change(memo: Memoized[..., Any], catalog: Catalog, program: bytes) -> str:
     before = catalog.previous_trace(memo.label, program)
     if before is None:
         return ""
-    found = compare(Trace.from_json(before), trace(memo.function))
+    kept = catalog.trace_of(memo.label, program)  # settings may be others by now
+    found = compare(Trace.from_json(before), trace(memo.function) if kept is None else Trace.from_json(kept))
     if not found:
         return "its version, or what it ignores, is another"
     more = len(found.differences) + found.more - 1
-    return f"its code changed: {found.differences[0]}" + (f" (and {more} more)" if more > 0 else "")
+    first = str(found.differences[0])
+    is_set = first.removeprefix("now uses ").removeprefix("no longer uses ").startswith("settings of ")
+    what = "what it uses is set otherwise" if is_set else "its code changed"
+    return f"{what}: {first}" + (f" (and {more} more)" if more > 0 else "")
 
 
 def _other_arguments(invocation: Invocation, others: list[Entry]) -> str:
@@ -64,9 +69,18 @@ def _other_arguments(invocation: Invocation, others: list[Entry]) -> str:
     if alike is not None:
         if invocation.call.inputs:
             return "the content of its input files is new"
-        return "its arguments look the same as before, but their content is new"
+        libraries = _brought_by_arguments(invocation)
+        return f"its arguments look the same as before; what they hold{libraries} is another"
     nearest = max(others, key=lambda each: (_common(each.about, about), each.used))
     return f"these arguments are new; the nearest known call is {nearest.about}"
+
+
+def _brought_by_arguments(invocation: Invocation) -> str:
+    """Libraries whose settings count because arguments bring them along, for people."""
+    walk = invocation.call.walk
+    touched = walk.touched - (set() if walk.before is None else walk.before.touched)
+    names = sorted(each for each in touched if not each.startswith(STANDARD))
+    return f", or what is set in {' or '.join(names)}," if names else ""
 
 
 def _common(one: str, other: str) -> int:
