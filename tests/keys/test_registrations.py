@@ -3,8 +3,10 @@
 import codecs
 import functools
 import operator
+import sys
 
 import pytest
+from tests.observation.installed import forget, install
 
 import nectar
 from nectar.errors import UncacheableError, UnencodableError
@@ -121,3 +123,48 @@ def test_what_was_cached_or_defined_so_far_is_not_asked(asker):
 
 def test_how_a_cache_was_made_may_be_asked():
     nectar.fingerprint(lambda x: square.cache_parameters())
+
+
+SCHEMAS = """
+    _registry = {}
+    def register(name, cls):
+        _registry.setdefault(name, []).append(cls)
+"""
+NESTING = """
+    from marshmallow import class_registry
+    class Schema:
+        def __init_subclass__(cls):
+            class_registry.register(cls.__name__, cls)
+        def load(self, given):
+            (line,) = class_registry._registry["Line"]
+            return line.convert(given)
+"""
+
+
+@pytest.fixture
+def marshmallow(tmp_path, monkeypatch):
+    if "marshmallow" in sys.modules:
+        pytest.skip("the real one is loaded")
+    files = {"marshmallow/__init__.py": NESTING, "marshmallow/class_registry.py": SCHEMAS}
+    yield install(tmp_path, monkeypatch, "marshmallow", files)
+    forget("marshmallow")
+
+
+def test_schemas_that_others_nest_by_name_count(marshmallow):
+    class Order(marshmallow.Schema):
+        pass
+
+    def load(given):
+        return Order().load(given)
+
+    def line(convert):
+        return type("Line", (marshmallow.Schema,), {"convert": staticmethod(convert)})
+
+    registry = operator.attrgetter("class_registry._registry")(marshmallow)
+    found = [nectar.fingerprint(load)]
+    for classes in ([line(lambda given: given)], [line(lambda given: int(given))], [line(int), line(str)]):
+        registry["Line"] = classes
+        found.append(nectar.fingerprint(load))
+    registry["Line"] = [line(lambda given: given)]
+    assert len(set(found)) == 4
+    assert nectar.fingerprint(load) == found[1]

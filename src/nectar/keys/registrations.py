@@ -1,4 +1,4 @@
-"""Functions of the application that are registered where only C code looks them up: codecs, extensions of lxml.
+"""Code of the application that is registered where no name in code leads to it: codecs, extensions of lxml, schemas.
 
 In: nothing. Out: what is registered now; mostly nothing, and then it counts for nothing. The tables lie behind no name;
 the collector of the interpreter leads to them. It is asked once in a process, and only if code is reached that uses
@@ -16,7 +16,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from nectar.errors import UnencodableError
-from nectar.keys.origin import origin_of_function
+from nectar.keys.conventions import settings_of
+from nectar.keys.origin import origin_of_class, origin_of_function
 from nectar.model.origin import APPLICATION
 
 
@@ -67,6 +68,17 @@ def _registries_of(etree: Any) -> dict[Any, Any]:
     return found
 
 
+def _schemas_of_application() -> list[object]:
+    """Schemas of marshmallow, which others nest by their names; a name may lead to several."""
+    registry = getattr(sys.modules.get("marshmallow.class_registry"), "_registry", {})
+    own = {
+        name: [each for each in classes if origin_of_class(each) is APPLICATION] for name, classes in registry.items()
+    }
+    found: list[object] = [(name, own[name]) for name in sorted(own) if own[name]]
+    settings = settings_of("marshmallow")
+    return [*found, settings] if settings else found
+
+
 def _referrer(value: object, is_meant: Callable[[Any], bool]) -> Any:
     """The container that holds value in a place without a name."""
     for each in gc.get_referrers(value):
@@ -78,4 +90,5 @@ def _referrer(value: object, is_meant: Callable[[Any], bool]) -> Any:
 REGISTRATIONS: Final[dict[str, Callable[[], list[object]]]] = {
     "any codec": _codecs_of_application,
     "lxml": _lxml_of_application,
+    "marshmallow": _schemas_of_application,
 }

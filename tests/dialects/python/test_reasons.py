@@ -131,4 +131,4 @@ def test_lists_of_settings_show_what_is_another():
     assert told([*range(100)], [1, *range(1, 100)]) == "[0] is list of 100, as before, and what it holds is another"
     one, other = (_settings_of(value) for value in ("53", "80"))
     assert str(compare(one, other)) == "settings of gmpy2: ('precision', '53') became ('precision', '80')"
-    assert told(bytearray(b"a"), bytearray(b"b")) == "bytearray is as before, and what it holds is another"
+    assert told(bytearray(b"a"), bytearray(b"b")) == "[0] is bytearray, as before, and what it holds is another"
