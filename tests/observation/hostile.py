@@ -389,7 +389,7 @@ def printing_of_numpy(folder):
 def setting_of_dask(folder):
     import dask
 
-    dask.config.set({"hostile": dask.config.get("hostile", 0) + 1})
+    called(dask.config, "set", {"hostile": dask.config.get("hostile", 0) + 1})
     return 1
 
 

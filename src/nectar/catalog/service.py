@@ -128,7 +128,7 @@ class Catalog:
 
         if self.health is None or entry.inline is not None:  # which is in memory
             return opened()
-        return self.health.ask(opened, self.health.reading, _closed)
+        return self.health.ask(opened, self.health.reading, lambda late, _: getattr(late, "close", bool)())
 
     # computing once
 
@@ -498,8 +498,3 @@ class Catalog:
         self.store.close()
         self.index.close()
         self.presence.close()
-
-
-def _closed(opened: Any, error: BaseException | None) -> None:
-    """Nobody waits any more for a result that was opened."""
-    getattr(opened, "close", bool)()

@@ -200,6 +200,7 @@ class Walk:
             known = self._digests[id(value)] = inner.run(value, "member of a set")
             self._kept.append(value)
             self.noticed |= inner.noticed
+            self.kinds |= inner.kinds
             self.caches += inner.caches
         return known
 
@@ -261,6 +262,10 @@ class Walk:
                 self._meet(child, "" if observer is None else frame.child_label())
             if len(self._out) > FLUSH_AT:
                 self._flush()
+
+    def all_kinds(self) -> set[type]:
+        """Classes of everything that was taken apart, by the walk that this one continues as well."""
+        return self.kinds if self.before is None else self.before.all_kinds() | self.kinds
 
     def finish(self) -> bytes:
         """Returns the digest of all that was visited."""

@@ -11,6 +11,7 @@ import builtins
 import functools
 import importlib
 import importlib.util
+import itertools
 import sys
 import types
 from collections.abc import Iterable, Iterator
@@ -26,6 +27,7 @@ from nectar.keys.preferences import PREFERENCES
 from nectar.keys.purity import tables
 from nectar.keys.purity.facts import static_attribute
 from nectar.keys.purity.guesses import SEEDS, guess, is_native
+from nectar.keys.purity.implicit import names_run_by, names_run_by_builtin
 
 _BY_TABLES: Final = (
     "builtins os posixpath ntpath genericpath pathlib random secrets time datetime uuid _collections_abc collections "
@@ -59,8 +61,15 @@ _ATTRIBUTES: Final = frozenset({"LOAD_ATTR", "LOAD_METHOD", _OF_SUPER})
 # Bits of the number that tell something else than the name.
 _UNUSED_BITS: Final = {} if sys.version_info < (3, 12) else {"LOAD_ATTR": 1, _OF_SUPER: 2}
 _RUN_BY_CLASSES: Final = ("__init__", "__new__", "__post_init__")
+# Special methods of an object that is there already which no operation of a program runs by itself.
+_NEVER_IMPLICIT: Final = frozenset({
+    *_RUN_BY_CLASSES, "__class_getitem__", "__del__", "__dir__", "__getnewargs__", "__getnewargs_ex__", "__getstate__",
+    "__init_subclass__", "__prepare__", "__reduce__", "__reduce_ex__", "__set_name__", "__setstate__", "__sizeof__",
+    "__subclasshook__",
+})  # fmt: skip
 _OF_INTERVALS: Final = ("time.perf_counter", "time.monotonic", "time.process_time", "time.thread_time", "time.sleep")
 _SELF: Final = object()
+_names_run_by: Final = functools.cache(names_run_by)
 _Remembering: Final = type(functools.cache(len))
 _HOLD_CODE: Final = frozenset({types.FunctionType, types.MethodType, functools.partial})
 _TABLES: Final = (dict, list, tuple)
@@ -92,10 +101,16 @@ class _Load(NamedTuple):
 
 
 def sources_reached(functions: Iterable[types.FunctionType], kinds: Iterable[type]) -> frozenset[Source]:
-    """Library code that holds a source, as far as these functions reach it, also by methods of these classes."""
+    """Library code that holds a source, as far as these functions reach it, also by methods of these classes.
+
+    kinds: of what the functions hold or are given. Which operation meets which of them, nobody knows.
+    """
     names: set[str] = set()
-    packages = {_package_of(kind) for kind in kinds}
+    packages: set[str] = set()
     roots: list[_Reached] = []
+    for kind in kinds:
+        packages.add(_package_of(kind))
+        roots += _implicit_methods(kind)
     for function in functions:
         for value, _, owner in _loaded(function, None, names):
             packages |= {_package_of(base) for base in value.__mro__} if _is_class(value) else {_package_of(value)}
@@ -200,6 +215,20 @@ def _methods(package: str, module: object, loaded: int) -> dict[str, list[_Reach
     return found
 
 
+@functools.lru_cache(maxsize=1024)
+def _implicit_methods(kind: type) -> tuple[_Reached, ...]:
+    """The methods that operations on an instance run without a name in the bytecode: `config["a"]`, `config.a`."""
+    if _package_of(kind) in _EXEMPT:
+        return ()
+    special = [
+        _code_of(value, kind)
+        for base in kind.__mro__
+        for name, value in list(vars(base).items())
+        if name.startswith("__") and name.endswith("__") and name not in _NEVER_IMPLICIT
+    ]
+    return tuple(itertools.chain.from_iterable(special))
+
+
 def _code_of(value: Any, owner: type | None = None) -> list[_Reached]:
     """The functions and classes that run when a value is called, or read as an attribute."""
     kind = type(value)
@@ -253,7 +282,8 @@ def _package_of(value: object) -> str:
 def _loaded(function: types.FunctionType, owner: type | None, unknown: set[str]) -> Iterator[_Load]:
     """What the code of a function loads by name: globals, captured values, imports, and attributes of those.
 
-    owner: the class that it is a method of. unknown: gets the names of attributes of other values.
+    owner: the class that it is a method of. unknown: gets the names of attributes of other values, and of the methods
+    that operations run.
     """
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     held: dict[str, Any] = {}  # what variables were assigned last, such as a module that is imported here
@@ -295,7 +325,9 @@ def _loaded(function: types.FunctionType, owner: type | None, unknown: set[str])
                 if operation == "LOAD_CONST":
                     constants.append(code.co_consts[number])
                 value = _named(function, code, cells, held, operation, number)
+            unknown.update(_names_run_by(operation, number))
             if value is not MISSING and value is not _SELF:
+                unknown.update(names_run_by_builtin(value))
                 yield _Load(value, code, found_in)
 
 

@@ -211,7 +211,7 @@ def test_credentials_are_in_no_recipe(enabled, tmp_path):
     catalog = enabled.catalog
     (entry,) = catalog.index.entries()
     assert entry.rebuildable
-    parts = catalog.index._read(lambda rows: rows.execute("SELECT content FROM recipe_parts").fetchall())
+    parts = catalog.index._index._read(lambda rows: rows.execute("SELECT content FROM recipe_parts").fetchall())
     assert len(parts) >= 2
     assert not [part for (part,) in parts if b"CANARY" in zlib.decompress(part)]
     catalog.discard([entry])

@@ -24,6 +24,7 @@ from nectar.errors import NectarError, NectarWarning
 from nectar.keys import declared
 from nectar.keys.values import polars_functions
 from nectar.keys.values.polars_plans import Callback
+from nectar.keys.walk import Walk
 from nectar.observation import monitoring, profile
 from nectar.observation.effects import Allowed, Observation
 from nectar.observation.imports import followed, module_named
@@ -74,8 +75,9 @@ def _begun(queries: Sequence[Query]) -> Watch | None:
     try:
         sources = [source for query in queries for _, source, _ in query.keyed.sources]
         files = [os.path.abspath(path) for source in sources for path in source.files]
-        functions = [function for query in queries for function in _functions_of(query)]
-        reached = sources_reached(functions, ())
+        walks = [walk for query in queries for walk in _walks_of(query)]
+        functions = [function for walk in walks for function in _functions_in(walk)]
+        reached = sources_reached(functions, frozenset().union(*(walk.kinds for walk in walks)))
         watch = Watch(
             Allowed(frozenset(files)),
             texts_of(functions, _frames_of(queries)),
@@ -117,16 +119,20 @@ def _cannot_watch(queries: Sequence[Query]) -> None:
         query.observed = "what its Python functions do could not be seen"
 
 
-def _functions_of(query: Query) -> list[FunctionType]:
-    """The functions of the application that a query reaches; none of steps that are refused, which nobody keeps."""
+def _walks_of(query: Query) -> list[Walk]:
+    """Over the functions of a query and what they hold; none over steps that are refused, which nobody keeps."""
     from nectar.keys.outcome import outcome_of  # takes long to load, and most plans hold no function
 
-    reached: list[object] = []
+    walks = []
     for callback in _callbacks_of(query):
         with suppress(NectarError):
-            outcome = outcome_of(callback, memory=callback.outcomes)
-            reached += [each.function for each in list(outcome.walk.examined.values())]
-    return [each for each in reached if type(each) is FunctionType]
+            walks.append(outcome_of(callback, memory=callback.outcomes).walk)
+    return walks
+
+
+def _functions_in(walk: Walk) -> list[FunctionType]:
+    """The functions of the application that a walk has reached."""
+    return [each.function for each in list(walk.examined.values()) if type(each.function) is FunctionType]
 
 
 def _callbacks_of(query: Query) -> list[Callback]:

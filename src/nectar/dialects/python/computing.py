@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 from nectar.catalog import handover  # noqa: F401
 from nectar.catalog.service import Kept
 from nectar.dialects.observed import told
-from nectar.dialects.python import values
+from nectar.dialects.python import (
+    round_trip,  # noqa: F401 - as above
+    values,
+)
 from nectar.dialects.python.describe import call_text, what_changed
 from nectar.dialects.python.invocation import Invocation, Landed
 from nectar.dialects.python.keying import changed_inputs, remembered_as

@@ -22,7 +22,6 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from nectar.dialects.python.pickling import is_doubtful
-from nectar.dialects.python.round_trip import holds_sets, refuse_if_pickling_acts, refuse_unless_same
 from nectar.errors import StoreFailure, UserError
 from nectar.keys.origin import origin_of_class, origin_of_function
 from nectar.keys.registry import expander_for
@@ -84,6 +83,8 @@ def _written(table: Any) -> bytes:
 
 def snapshot(value: Any, walk: Walk) -> Snapshot:
     """The result of a call as it is now. Raises UserError if it cannot be kept."""
+    from nectar.dialects.python.round_trip import holds_sets, refuse_unless_same
+
     expander_for(type(value))  # from now on it is known what libraries that are loaded keep in their objects
     if (_is_frame(value) or _is_table(value)) and not added_attributes(value):
         copy = _copied(value)
@@ -167,6 +168,8 @@ def _reduce(walk: Walk, doubted: list[Any], value: Any) -> Any:
     if (number := _number_of_given(walk, value)) is not None:
         return given, (number, describe_type(value))
     if is_doubtful(value):
+        from nectar.dialects.python.round_trip import refuse_if_pickling_acts
+
         refuse_if_pickling_acts(kind)
         doubted.append(value)
     polars = sys.modules.get("polars")

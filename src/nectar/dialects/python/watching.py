@@ -39,7 +39,7 @@ def watch_of(call: Call, function: object, arguments: Mapping[str, object], coop
     functions = [each for each in reached if type(each) is FunctionType]
     texts = texts_of(functions, arguments.values())
     vouched = any(map(declared.is_pure, functions))
-    kinds = frozenset(call.walk.kinds)
+    kinds = frozenset(call.walk.all_kinds())
     key = kinds, len(sys.modules)  # which decide what methods of unknown values may be
     sources = call.findings.get(key)
     if sources is None:

@@ -84,6 +84,36 @@ RUNS: Final[dict[str, tuple[tuple[int, tuple[str, ...]], ...]]] = {
 _OF_ARITHMETIC: Final = tuple(
     ((0, (f"__{name}__",)), (1, (f"__r{name}__", *(_TEXT if name == "mod" else ())))) for name in _ARITHMETIC
 )
+# What else instructions run, of values that nobody knows.
+_OF_INSTRUCTIONS: Final[dict[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("LOAD_ATTR", "LOAD_METHOD"), ("__getattr__", "__getattribute__")),
+    **dict.fromkeys(("CALL", "CALL_KW", "CALL_FUNCTION_EX"), ("__call__",)),
+    "BINARY_SLICE": ("__getitem__",),
+    "STORE_SUBSCR": ("__setitem__",),
+    "DELETE_SUBSCR": ("__delitem__",),
+    "STORE_ATTR": ("__setattr__",),
+}
+_BY_BUILTINS: Final[dict[object, tuple[str, ...]]] = {
+    **dict.fromkeys(
+        (all, any, dict, enumerate, filter, frozenset, iter, list, map, max, min, next, set, sorted, sum, tuple, zip),
+        (*_ITERATION, "__lt__", "__add__", "__radd__"),
+    ),
+    **dict.fromkeys((ascii, format, print, repr, str), _TEXT),
+    reversed: ("__reversed__", *_ITERATION),
+    len: ("__len__",),
+    bool: _TRUTH,
+    int: ("__int__", "__index__", "__trunc__"),
+    float: ("__float__", "__index__"),
+    complex: ("__complex__",),
+    bytes: ("__bytes__",),
+    abs: ("__abs__",),
+    round: ("__round__",),
+    pow: ("__pow__", "__rpow__"),
+    divmod: ("__divmod__", "__rdivmod__"),
+    hash: ("__hash__",),
+    getattr: ("__getattr__", "__getattribute__"),
+    hasattr: ("__getattr__", "__getattribute__"),
+}
 _NEW: Final = (FRESH, CONSTANT, DERIVED)
 # What a library does to objects it is handed without anybody asking it to by name.
 _BY_LIBRARIES: Final = (
@@ -96,6 +126,22 @@ _LOOK_ONLY: Final = frozenset(map(id, (isinstance, issubclass, type, callable, i
 _WITH: Final = ("BEFORE_WITH", "BEFORE_ASYNC_WITH")
 _MEMBERS: Final = 4096  # objects in a container that are looked at
 _CONTAINERS: Final = (list, tuple, set, frozenset, dict)
+
+
+def names_run_by(instruction: str, number: int) -> tuple[str, ...]:
+    """The special methods that an instruction of bytecode may run, of whatever it is done to."""
+    if instruction == "BINARY_OP":
+        return tuple(name for _, names in _OF_ARITHMETIC[number % len(_ARITHMETIC)] for name in names)
+    if "JUMP" in instruction and instruction.endswith(("_TRUE", "_FALSE", "_TRUE_OR_POP", "_FALSE_OR_POP")):
+        return _TRUTH
+    run = (name for _, names in RUNS.get(instruction, ()) for name in names)
+    return (*run, *_OF_INSTRUCTIONS.get(instruction, ()))
+
+
+def names_run_by_builtin(value: object) -> tuple[str, ...]:
+    """The special methods that a function or type of Python's own may run, of whatever it is handed."""
+    is_builtin = getattr(value, "__module__", "") == "builtins" and type(value) in (type, types.BuiltinFunctionType)
+    return _BY_BUILTINS.get(value, ()) if is_builtin else ()
 
 
 @dataclass(slots=True)
