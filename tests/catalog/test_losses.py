@@ -130,6 +130,27 @@ def test_what_cannot_be_read_for_the_moment_stays_and_all_that_was_made_from_it(
     catalog.close()
 
 
+@pytest.mark.parametrize("step", ["open part", "read part"])
+def test_what_a_device_cannot_read_goes_alone(tmp_path, step):
+    """Who has read it before has read what was verified: what was made from it is right."""
+    failing = []
+
+    def reach(name):
+        if failing and name == step:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    catalog = opened(tmp_path / "home", manual_clock(), reach)
+    first = keep(catalog, 1)
+    keep(catalog, 2, first)
+    catalog.store.verified.forget()
+    failing.append(True)
+    assert isinstance(catalog.open(first), Damaged)
+    failing.clear()
+    assert left(catalog) == [2]
+    assert read(catalog, 2) == value(2)
+    catalog.close()
+
+
 # rows
 
 

@@ -1,7 +1,7 @@
 """What becomes of results that turn out to be gone or damaged: they are evicted, to be computed anew when asked for.
 
-Law: nothing stays that was made from a damaged result, as far as provenance knows. Not even what was made before the
-damage was seen is spared: nobody knows since when it was there.
+Law: nothing stays that was made from a result whose bytes are others, as far as provenance knows. Not even what was
+made before the damage was seen is spared: nobody knows since when it was there.
 """
 
 from __future__ import annotations
@@ -34,9 +34,13 @@ class Losses:
             _log.warning("the result %s is lost and computed anew when asked for: %s", entry.key.hex()[:12], reason)
 
     def damaged(self, entry: Entry, problem: Problem) -> None:
-        """The entry is evicted, and with it what was made from it."""
+        """The entry is evicted, and with it what was made from it, which may be wrong.
+
+        Bytes that cannot be read have made nothing wrong: who read them before has read what was verified.
+        """
         self.gone(entry, f"{problem.reason} ({problem.part})")
-        self.derived_from(entry)
+        if problem.what != "unreadable":
+            self.derived_from(entry)
 
     def derived_from(self, entry: Entry) -> None:
         """What was made from a damaged result is evicted, whatever protects it."""

@@ -20,9 +20,11 @@ from nectar.keys.ambient import PROVIDERS, SET_BY_ALL, STANDARD, TABLES
 from nectar.keys.atoms import ATOMS, choice_in_order
 from nectar.keys.bytecode.decode import instructions
 from nectar.keys.expansion import Expansion, WalkContext, always, joined
+from nectar.keys.features import HANDED_ON
 from nectar.keys.origin import (
     OWN_NAME,
     file_digest,
+    is_class_of_application,
     is_native,
     made_when_called,
     module_of_globals,
@@ -30,6 +32,7 @@ from nectar.keys.origin import (
     origin_of_class,
     origin_of_function,
     origin_of_module,
+    was_made_by_application,
 )
 from nectar.keys.purity import observers, tables
 from nectar.keys.purity.analysis import examine
@@ -41,6 +44,7 @@ from nectar.model.origin import APPLICATION, Origin
 from nectar.model.refusal import Refusal
 
 _COPYING: Final = frozenset({"copy", "copyreg", "pickle", "cloudpickle", "dill", "joblib", "multiprocessing"})
+_WITHOUT_NUMBERS: Final = frozenset({"nectar", "numpy", "polars"})  # of categories: they show none unasked
 _WITHOUT_SETTINGS: Final = frozenset({OWN_NAME, "pyarrow"})  # none that show in results
 _HEAP_TYPE: Final = 1 << 9
 _IMMUTABLE_TYPE: Final = 1 << 8
@@ -163,6 +167,8 @@ def _touch(origin: Origin, walk: WalkContext) -> None:
             walk.touch(name)
     if origin.kind == "distribution" and top not in PROVIDERS and origin.name not in _WITHOUT_SETTINGS:
         walk.touch(top)
+    if origin.kind == "distribution" and top not in _WITHOUT_NUMBERS:
+        walk.observe(HANDED_ON)
     if origin.kind == "standard" and top not in SET_BY_ALL:
         walk.touch(STANDARD + top)
     if top in _COPYING:
@@ -333,11 +339,12 @@ def _look_into(owner: types.ModuleType | type) -> tuple[Patches, list[str]]:
     prefix = owner.__name__
     is_class = isinstance(owner, type)
     replaceable = isinstance(owner, types.ModuleType) and not is_native(owner)
-    for name, value in _by_name(vars(owner).items()):
+    for name, found in _by_name(vars(owner).items()):
+        value = _without_wrapper(found)
+        if value is None and found is not None:
+            continue  # Nectar has added it
         kind = type(value)
         if kind is types.FunctionType:
-            if str(value.__globals__.get("__name__")).startswith(_OWN):
-                continue  # it gives what was there before
             if _is_foreign(value):
                 patches.append((f"{prefix}.{name}", in_its_role(name, value) if is_class else value))
             elif value.__name__ != name:
@@ -349,6 +356,13 @@ def _look_into(owner: types.ModuleType | type) -> tuple[Patches, list[str]]:
         ):
             patches.append((f"{prefix}.{name}", value))
     return patches, aliases
+
+
+def _without_wrapper(value: Any) -> Any:
+    """What was there before Nectar put a function around it, which gives the same; None if there was nothing."""
+    while type(value) is types.FunctionType and str(value.__globals__.get("__name__")).startswith(_OWN):
+        value = value.__dict__.get("__wrapped__")
+    return value
 
 
 def _by_name(attributes: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
@@ -381,17 +395,9 @@ def _stands_in(value: object) -> bool:
     if type(value) is types.FunctionType:
         return _is_foreign(value)
     if type(value) is types.ModuleType:
-        return _is_foreign_module(value)
+        return was_made_by_application(value)
     cls: Any = value if issubclass(type(value), type) else type(value)
-    return _is_foreign_class(cls) and any(type(each) is types.FunctionType for each in vars(cls).values())
-
-
-def _is_foreign_module(module: types.ModuleType) -> bool:
-    """Whether a module was made by the application; libraries have modules without a file of their own."""
-    if origin_of_module(module) is not APPLICATION:
-        return False
-    top = sys.modules.get(str(module.__name__).partition(".")[0])
-    return top is None or top is module or origin_of_module(top) is APPLICATION
+    return is_class_of_application(cls) and any(type(each) is types.FunctionType for each in vars(cls).values())
 
 
 def _holds_foreign(value: object) -> bool:
@@ -400,12 +406,12 @@ def _holds_foreign(value: object) -> bool:
     if kind is types.FunctionType:
         return _is_foreign(value)  # type: ignore[arg-type]
     if isinstance(value, type):
-        return _is_foreign_class(value)
+        return is_class_of_application(value)
     if kind in (classmethod, staticmethod):
         return _holds_foreign(value.__func__)  # type: ignore[attr-defined]
     if kind is property:
         return any(_holds_foreign(part) for part in (value.fget, value.fset, value.fdel))  # type: ignore[attr-defined]
-    if _is_foreign_class(kind):
+    if is_class_of_application(kind):
         return True
     try:
         inside = object.__getattribute__(value, "__dict__")  # what the object itself would answer proves nothing
@@ -414,15 +420,6 @@ def _holds_foreign(value: object) -> bool:
     if not isinstance(inside, dict) or isinstance(value, types.ModuleType):
         return False
     return any(isinstance(part, (types.FunctionType, type)) and _holds_foreign(part) for part in inside.values())
-
-
-def _is_foreign_class(cls: type) -> bool:
-    """Whether a class was made by the application; libraries have classes that no name leads to."""
-    if not cls.__flags__ & _HEAP_TYPE or origin_of_class(cls) is not APPLICATION:
-        return False
-    name = str(cls.__module__)
-    module = sys.modules.get(name) or sys.modules.get(name.partition(".")[0])
-    return module is None or origin_of_module(module) is APPLICATION
 
 
 def _is_foreign(function: types.FunctionType) -> bool:

@@ -392,3 +392,20 @@ def file_digest(module: ModuleType) -> bytes:
     if not isinstance(path, str):
         raise FileNotFoundError(f"module {_namespace(module).get('__name__')!r} was not loaded from a file")
     return digest_of_file(path)
+
+
+def was_made_by_application(module: ModuleType) -> bool:
+    """Whether a module was made by the application; libraries have modules without a file of their own."""
+    if origin_of_module(module) is not APPLICATION:
+        return False
+    top = sys.modules.get(str(module.__name__).partition(".")[0])
+    return top is None or top is module or origin_of_module(top) is APPLICATION
+
+
+def is_class_of_application(cls: type) -> bool:
+    """Whether a class was made by the application; libraries have classes that no name leads to."""
+    if not cls.__flags__ & _HEAP_TYPE or origin_of_class(cls) is not APPLICATION:
+        return False
+    name = str(cls.__module__)
+    module = sys.modules.get(name) or sys.modules.get(name.partition(".")[0])
+    return module is None or origin_of_module(module) is APPLICATION

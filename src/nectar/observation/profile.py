@@ -267,6 +267,9 @@ def _drawn(count: int) -> bytes:
     return os.urandom(count)
 
 
+_drawn.__wrapped__ = os.urandom  # type: ignore[attr-defined]
+
+
 def reader_above(frame: FrameType | None, what: str) -> CodeType | None:
     """The library code that reads, itself or by code of the standard library that only hands it on.
 

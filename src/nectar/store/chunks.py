@@ -15,6 +15,7 @@ from blake3 import blake3
 
 from nectar.store.loss import DamagedError, is_loss
 from nectar.store.manifest import CHUNK, DIGEST, Part
+from nectar.store.problem import What
 from nectar.store.sources import Source
 
 Range = tuple[int, int]  # of bytes: from the first up to, and without, the last
@@ -24,9 +25,9 @@ _STEP: Final = 1 << 20  # bytes read at once of a part that has no chunks
 class DamagedPartError(DamagedError):
     """Bytes of a part are not those that were written, or the device has lost them."""
 
-    def __init__(self, part: str, reason: str) -> None:
+    def __init__(self, part: str, reason: str, what: What = "checksum") -> None:
         super().__init__(f"the part {part} is damaged: {reason}; compute the result again")
-        self.part, self.reason = part, reason
+        self.part, self.reason, self.what = part, reason, what
 
 
 class ChunkHash:
@@ -143,7 +144,7 @@ class Checked:
         except OSError as error:
             if not is_loss(error):
                 raise
-            raise DamagedPartError(self._part.name, f"it cannot be read: {error}") from error
+            raise DamagedPartError(self._part.name, f"it cannot be read: {error}", "unreadable") from error
         if start != stop or hashed.digest() != self._expected(number):
             raise DamagedPartError(self._part.name, "its bytes are not those that were written")
 

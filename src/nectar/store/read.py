@@ -105,7 +105,7 @@ def wrong_digests(parts: Parts, halted: Callable[[], bool] = bool) -> list[Probl
 def problem_of(error: StoreFailure) -> Problem:
     """What is wrong with a result, from what went wrong when it was read."""
     if isinstance(error, DamagedPartError):
-        return Problem("checksum", error.part, error.reason)
+        return Problem(error.what, error.part, error.reason)
     return Problem("unreadable", "table", str(error))
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from tests.dialects.polars.test_content import _refusal
+from tests.observation.installed import forget, install
 
 from nectar.dialects.polars.categories import NUMBERED
 
@@ -94,6 +95,7 @@ def test_what_is_cached_is_the_same_in_a_process_that_met_other_categories_first
 
 MEMO = """
 import sys
+import nt_codes
 import polars as pl
 import nectar
 
@@ -120,7 +122,22 @@ def said(found):
     part = nectar.last_run().parts[-1]
     print(found, part.outcome)
 
+@nectar.memo
+def codes_of_plan(plan):
+    return plan.select(pl.col("k").to_physical()).collect()["k"].to_list()
+
+@nectar.memo
+def codes_of_expression(expression):
+    return pl.select(expression.to_physical()).to_series().to_list()
+
+@nectar.memo
+def codes_by_library(column):
+    return nt_codes.codes(column)
+
 said(codes(K))
+said(codes_of_plan(pl.LazyFrame({"k": K})))
+said(codes_of_expression(pl.lit(K)))
+said(codes_by_library(K))
 nested = pl.List(pl.Struct({"k": pl.Categorical}))
 said(codes_within(pl.DataFrame({"l": [[{"k": "a"}], [{"k": "c"}]]}, schema={"l": nested})))
 said(codes_of_texts())
@@ -128,15 +145,21 @@ said(texts(K))
 """
 
 
-def test_memoised_functions_that_look_at_numbers_know_them(tmp_path):
+def test_memoised_functions_that_look_at_numbers_know_them(tmp_path, monkeypatch):
+    install(tmp_path, monkeypatch, "nt_codes", {"nt_codes.py": "def codes(s):\n    return s.to_physical().to_list()\n"})
+    forget("nt_codes")
+    path = os.pathsep.join(sys.path)
+
     def said(order):
         done = subprocess.run(
             [sys.executable, "-W", "ignore", "-c", MEMO, order],
-            env={**os.environ, "NECTAR_HOME": str(tmp_path / "home")}, capture_output=True, text=True, check=True,
+            env={**os.environ, "NECTAR_HOME": str(tmp_path / "home"), "PYTHONPATH": path},
+            capture_output=True, text=True, check=True,
         )  # fmt: skip
         return done.stdout.splitlines()
 
     texts = "['a', 'b', 'c']"
-    assert said("abc") == ["[0, 1, 2] computed", "[0, 2] computed", "[0, 1, 2] uncacheable", f"{texts} computed"]
-    assert said("cba") == ["[2, 1, 0] computed", "[2, 0] computed", "[2, 1, 0] uncacheable", f"{texts} reused"]
-    assert said("abc") == ["[0, 1, 2] reused", "[0, 2] reused", "[0, 1, 2] uncacheable", f"{texts} reused"]
+    first, other, again = ["[0, 1, 2] computed"] * 4, ["[2, 1, 0] computed"] * 4, ["[0, 1, 2] reused"] * 4
+    assert said("abc") == [*first, "[0, 2] computed", "[0, 1, 2] uncacheable", f"{texts} computed"]
+    assert said("cba") == [*other, "[2, 0] computed", "[2, 1, 0] uncacheable", f"{texts} reused"]
+    assert said("abc") == [*again, "[0, 2] reused", "[0, 1, 2] uncacheable", f"{texts} reused"]

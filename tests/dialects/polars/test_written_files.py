@@ -116,3 +116,28 @@ def test_the_methods_of_frames_are_as_before_afterwards(enabled):
     assert inside != PLAIN
     nectar.disable()
     assert [getattr(pl.DataFrame, f"write_{form}") for form in FORMS] == PLAIN
+
+
+PATCHED = """
+import sys, polars as pl, nectar
+plain, more = pl.DataFrame.write_csv, sys.argv[2]
+if more:
+    pl.DataFrame.write_csv = lambda self, *given: plain(self, *given) + more
+nectar.enable(home=sys.argv[1], reserve=0, overhead="unlimited")
+frame = pl.DataFrame({"a": [1]})
+text = nectar.memo(lambda frame: frame.write_csv())
+print(repr(text(frame)), nectar.last_run().parts[-1].outcome)
+"""
+
+
+def test_what_the_program_has_put_there_before_counts(tmp_path):
+    """Nectar puts a function of its own around methods that write; what it found there is the program's."""
+
+    def told(more):
+        return _run(PATCHED, tmp_path / "home", more)
+
+    assert told("") == r"'a\n1\n' computed"
+    assert told("x") == r"'a\n1\nx' computed"
+    assert told("y") == r"'a\n1\ny' computed"
+    assert told("") == r"'a\n1\n' reused"
+    assert told("y") == r"'a\n1\ny' reused"

@@ -8,8 +8,11 @@ import collections
 import contextlib
 import contextvars
 import copy
+import csv
 import ctypes
 import datetime
+import doctest
+import email.charset
 import functools
 import gc
 import glob
@@ -34,6 +37,7 @@ import random
 import re
 import secrets
 import shutil
+import site
 import socket
 import sqlite3
 import subprocess
@@ -47,6 +51,7 @@ import urllib.parse
 import urllib.request
 import uuid
 import warnings
+import zoneinfo
 
 import pytest
 
@@ -75,7 +80,10 @@ DENIED = [
      importlib.metadata.version, shutil.which),
     ("random", random.random, random.choice, random._inst.random, random.SystemRandom, secrets.token_hex, os.urandom,
      uuid.uuid1, uuid.uuid4),
-    ("global state", random.seed, sys.setrecursionlimit, contextvars.copy_context),
+    ("global state", random.seed, sys.setrecursionlimit, contextvars.copy_context, codecs.register,
+     codecs.register_error, csv.register_dialect, csv.field_size_limit, email.charset.add_alias,
+     doctest.register_optionflag, site.addsitedir, asyncio.set_event_loop_policy, logging.setLoggerClass,
+     logging.setLogRecordFactory, ctypes.set_errno, zoneinfo.ZoneInfo.clear_cache),
     ("file", open, io.open, codecs.open, os.listdir, os.path.exists, os.path.getsize, glob.glob, tempfile.mkdtemp,
      shutil.copy, pathlib.Path.read_text, pathlib.Path("x").read_bytes, pathlib.Path("x").exists, gzip.open),
     ("process", subprocess.run, subprocess.Popen, os.system, os.getpid, os.kill, multiprocessing.current_process),

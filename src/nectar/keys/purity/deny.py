@@ -35,7 +35,13 @@ DENIED: Final[dict[str, dict[str, str]]] = {
     "functools": {"introspection": "_lru_cache_wrapper.cache_info"},
     "io": {"file": "open open_code FileIO"},
     "_io": {"file": "open open_code FileIO"},
-    "codecs": {"file": "open"},
+    "codecs": {"file": "open", "global state": "register register_error unregister"},
+    "csv": {"global state": "register_dialect unregister_dialect field_size_limit"},
+    "curses": {"environment": "*"},
+    "doctest": {"global state": "register_optionflag"},
+    "email.charset": {"global state": "add_alias add_charset add_codec"},
+    "readline": {"input": "*"},
+    "site": {"global state": "addsitedir"},
     # An input that is declared inside a function is declared to nobody.
     "nectar.dialects.python.declared_inputs": {"file": "File Folder Fresh valid_for"},
     "datetime": {
@@ -43,7 +49,12 @@ DENIED: Final[dict[str, dict[str, str]]] = {
         "environment": "datetime.fromtimestamp date.fromtimestamp datetime.astimezone",
     },
     "email.utils": {"clock": "localtime formatdate", "random": "make_msgid", "environment": "mktime_tz"},
-    "logging": {"clock": "LogRecord makeLogRecord", "environment": "Formatter.formatTime", "file": "FileHandler"},
+    "logging": {
+        "clock": "LogRecord makeLogRecord",
+        "environment": "Formatter.formatTime",
+        "file": "FileHandler",
+        "global state": "setLoggerClass setLogRecordFactory",
+    },
     "logging.config": {"file": "fileConfig", "global state": "dictConfig"},
     "xml.etree.ElementTree": {
         "file": "parse iterparse ElementTree.parse ElementTree.write",
@@ -101,7 +112,7 @@ DENIED: Final[dict[str, dict[str, str]]] = {
         "introspection": "extract_stack format_stack print_stack walk_stack format_exc format_exception format_tb "
         "extract_tb walk_tb"
     },
-    "linecache": {"file": "getline getlines updatecache checkcache lazycache"},
+    "linecache": {"file": "getline getlines updatecache checkcache lazycache clearcache"},
     "threading": {
         "introspection": "get_ident get_native_id current_thread currentThread main_thread active_count activeCount "
         "enumerate",
@@ -113,7 +124,8 @@ DENIED: Final[dict[str, dict[str, str]]] = {
     },
     "multiprocessing": {
         "process": "current_process parent_process active_children Process Pool Manager Pipe Queue SimpleQueue "
-        "JoinableQueue freeze_support set_start_method get_start_method",
+        "JoinableQueue freeze_support set_start_method get_start_method set_executable set_forkserver_preload "
+        "log_to_stderr get_logger",
         "environment": "cpu_count",
     },
     "asyncio": {
@@ -121,6 +133,7 @@ DENIED: Final[dict[str, dict[str, str]]] = {
         "introspection": "current_task all_tasks",
         "network": "open_connection start_server open_unix_connection start_unix_server",
         "process": "create_subprocess_exec create_subprocess_shell",
+        "global state": "set_event_loop set_event_loop_policy set_child_watcher",
     },
     "contextvars": {"global state": "copy_context"},
     "decimal": {"global state": "setcontext"},
@@ -137,7 +150,8 @@ DENIED: Final[dict[str, dict[str, str]]] = {
     "multiprocessing.shared_memory": {"global state": "SharedMemory ShareableList"},
     "ctypes": {
         "dynamic code": "CDLL PyDLL WinDLL OleDLL cdll pydll windll oledll pythonapi string_at wstring_at memmove "
-        "memset PYFUNCTYPE cast"
+        "memset PYFUNCTYPE cast",
+        "global state": "set_errno",
     },
     "pickle": {"dynamic code": "load loads Unpickler _load _loads _Unpickler"},
     "_pickle": {"dynamic code": "load loads Unpickler"},
@@ -164,8 +178,8 @@ DENIED: Final[dict[str, dict[str, str]]] = {
         "environment": "gettext ngettext pgettext npgettext dgettext dngettext find translation install textdomain "
         "bindtextdomain"
     },
-    "zoneinfo": {"file": "available_timezones", "global state": "reset_tzpath"},
-    "webbrowser": {"process": "open open_new open_new_tab get"},
+    "zoneinfo": {"file": "available_timezones", "global state": "reset_tzpath ZoneInfo.clear_cache"},
+    "webbrowser": {"process": "open open_new open_new_tab get register"},
     "http.client": {"network": "HTTPConnection HTTPSConnection"},
     "http.server": {"network": "HTTPServer ThreadingHTTPServer"},
     "xmlrpc.client": {"network": "ServerProxy"},
@@ -255,6 +269,9 @@ DENIED: Final[dict[str, dict[str, str]]] = {
         "GraphBase.community_*"
     },
     "ephem": {"clock": "Observer now"},
+    "pydantic.types": {"clock": "FutureDate FutureDatetime PastDate PastDatetime"},
+    "rdkit.Chem.rdDistGeom": {"random": "EmbedMolecule EmbedMultipleConfs"},
+    "sympy": {"random": "Dummy"},  # numbers itself, from a random number on
     "pendulum": {"clock": "now today tomorrow yesterday DateTime.now DateTime.utcnow DateTime.today"},
     "fsspec": {"file": "open open_files open_local filesystem url_to_fs get_mapper get_fs_token_paths"},
     "sqlalchemy": {"database": "create_engine create_mock_engine create_pool_from_url"},
@@ -442,15 +459,10 @@ UNLESS: Final[dict[str, dict[str, Condition]]] = {
     "random": {"Random": Condition(0, "x")},
     "gzip": {"compress": Condition(None, "mtime")},
     "lxml.etree": {"XSLT": Condition(None, "access_control")},
+    "rdkit.Chem.rdDistGeom": {name: Condition(2, "randomSeed") for name in ("EmbedMolecule", "EmbedMultipleConfs")},
     "numpy.random": {
-        "default_rng": _SEED,
-        "RandomState": _SEED,
+        **dict.fromkeys(("default_rng", "RandomState", "MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64"), _SEED),
         "SeedSequence": Condition(0, "entropy"),
-        "MT19937": _SEED,
-        "PCG64": _SEED,
-        "PCG64DXSM": _SEED,
-        "Philox": _SEED,
-        "SFC64": _SEED,
     },
     "pandas": {
         "DataFrame.to_csv": _NO_PATH,

@@ -12,6 +12,8 @@ from typing import Any, Final
 import polars as pl
 
 from nectar.errors import UnencodableError
+from nectar.keys.expansion import WalkContext
+from nectar.keys.features import NUMBERED
 from nectar.keys.moments import WITH_YEAR
 from nectar.keys.values.bulk import Parts
 from nectar.keys.values.place import HERE
@@ -85,11 +87,22 @@ def add_type(parts: Parts, dtype: Any) -> None:
         raise UnencodableError(f"the Polars type {name}", HERE, "its parameters are not known")
 
 
-def add_frame(parts: Parts, frame: pl.DataFrame) -> None:
-    """Adds a frame: its height, then its columns."""
+def add_frame(parts: Parts, frame: pl.DataFrame, walk: WalkContext | None = None) -> None:
+    """Adds a frame: its height, then its columns; the numbers of categories where reached code may look at them."""
     parts.number(frame.height, frame.width)
     for column in frame.get_columns():
         add_series(parts, column)
+    if walk is not None and any(map(has_categories, frame.dtypes)) and walk.observed.any_of(NUMBERED):
+        add_numbers(parts, frame)
+
+
+def has_categories(kind: pl.DataType) -> bool:
+    """Whether values of a type are, or hold, categories that Polars has given numbers in this process."""
+    if isinstance(kind, pl.List | pl.Array):
+        return has_categories(kind.inner)  # type: ignore[arg-type]
+    if isinstance(kind, pl.Struct):
+        return any(has_categories(field.dtype) for field in kind.fields)  # type: ignore[arg-type]
+    return isinstance(kind, pl.Categorical)
 
 
 def add_numbers(parts: Parts, frame: pl.DataFrame) -> None:

@@ -345,9 +345,23 @@ class _Reader:
             self._parts.number(self._caches.setdefault(value, len(self._caches)))
         elif keys[:1] == ("dataframes",) or "Literal" in keys or keys[-2:] == ("Enum", "strings"):
             self._holds_parts = True
-            _add_data(self._parts, value)
+            self._add_data(value)
         else:
             self._fail(f"it holds bytes of an unknown kind under {'.'.join(keys[-3:])}")
+
+    def _add_data(self, value: Any) -> None:
+        """Adds data by content if it is an Arrow stream, otherwise as it is."""
+        if value[:4] == b"\xff\xff\xff\xff":
+            try:
+                frame = pl.DataFrame.deserialize(io.BytesIO(value))  # which also reads what is marked as sorted
+            except Exception:  # whatever is wrong with it, its bytes still say what it is
+                frame = None
+            if frame is not None and frame.width > 0:
+                self._parts.text("frame")
+                add_frame(self._parts, frame, self._walk)
+                return
+        self._parts.text("bytes")
+        self._parts.raw(value)
 
 
 def expand_callback(value: Callback, walk: WalkContext) -> Expansion:
@@ -367,21 +381,6 @@ def looks_pickled(value: object) -> bool:
     return isinstance(value, bytes) and (
         value.startswith(_MARK) or (value[:1] in (b"\0", b"\1") and value[_PICKLED_BY:][:1] == b"\x80")
     )
-
-
-def _add_data(parts: Parts, value: Any) -> None:
-    """Adds data by content if it is an Arrow stream, otherwise as it is."""
-    if value[:4] == b"\xff\xff\xff\xff":
-        try:
-            frame = pl.DataFrame.deserialize(io.BytesIO(value))  # which also reads what is marked as sorted
-        except Exception:  # whatever is wrong with it, its bytes still say what it is
-            frame = None
-        if frame is not None and frame.width > 0:
-            parts.text("frame")
-            add_frame(parts, frame)
-            return
-    parts.text("bytes")
-    parts.raw(value)
 
 
 def said_and_pickle(value: Any, what: str) -> tuple[bytes, bytes]:

@@ -10,10 +10,10 @@ from polars.expr import whenthen
 
 from nectar.errors import UnencodableError
 from nectar.keys.expansion import Expander, Expansion, WalkContext, always
-from nectar.keys.features import NUMBERS
+from nectar.keys.features import NUMBERED
 from nectar.keys.values.bulk import OWN_ATTRIBUTES, Parts
 from nectar.keys.values.place import HERE, placed
-from nectar.keys.values.polars_columns import add_frame, add_numbers, add_series, add_type
+from nectar.keys.values.polars_columns import add_frame, add_numbers, add_series, add_type, has_categories
 from nectar.keys.values.polars_functions import Functions, callback_in
 from nectar.keys.values.polars_plans import Callback, add_expression, add_plan, expand_callback
 
@@ -23,13 +23,11 @@ OWN_ATTRIBUTES.update({pl.DataFrame: frozenset({"_df"}), pl.Series: frozenset({"
 def expand_frame(value: pl.DataFrame, walk: WalkContext) -> Expansion:
     """A frame: its columns by name, type and content."""
     parts = Parts(type(value))
-    add_frame(parts, value)
+    add_frame(parts, value, walk)
     if "chunks" in walk.observed:
         parts.number(*(count for column in value.get_columns() for count in column.chunk_lengths()))
     if "flags" in walk.observed:
         parts.text(*map(_shown_flags, value.get_columns()))
-    if NUMBERS in walk.observed:
-        add_numbers(parts, value)
     parts.attributes(value)
     return parts.expansion("polars frame")
 
@@ -42,7 +40,7 @@ def expand_series(value: pl.Series, walk: WalkContext) -> Expansion:
         parts.number(*value.chunk_lengths())
     if "flags" in walk.observed:
         parts.text(_shown_flags(value))
-    if NUMBERS in walk.observed:
+    if has_categories(value.dtype) and walk.observed.any_of(NUMBERED):
         add_numbers(parts, value.to_frame())
     parts.attributes(value)
     return parts.expansion("polars series")
