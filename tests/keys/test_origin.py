@@ -29,6 +29,7 @@ from nectar.keys.origin import (
     origin_of_function,
     origin_of_module,
     treat_as_application,
+    was_made_by_application,
 )
 from nectar.model.origin import APPLICATION
 
@@ -357,3 +358,18 @@ def test_the_digest_of_a_file_follows_its_content(tmp_path):
 def test_no_digest_without_a_file():
     with pytest.raises(OSError, match="nt_none"):
         file_digest(types.ModuleType("nt_none"))
+
+
+def test_modules_that_native_code_has_made_within_its_own_are_no_code_of_the_application():
+    compiled = [].append
+    compiled.__module__ = "nowhere.part"
+
+    def module_of(**values):
+        module = types.ModuleType("nowhere.part")
+        vars(module).update(values)
+        return module
+
+    assert not was_made_by_application(module_of(act=compiled, LARGEST=3))
+    assert was_made_by_application(module_of(act=compiled, other=lambda: 1)), "somebody has put code into it"
+    assert was_made_by_application(module_of(act=math.sin)), "which is of another module"
+    assert was_made_by_application(module_of(LARGEST=3))

@@ -396,7 +396,7 @@ def file_digest(module: ModuleType) -> bytes:
 
 def was_made_by_application(module: ModuleType) -> bool:
     """Whether a module was made by the application; libraries have modules without a file of their own."""
-    if origin_of_module(module) is not APPLICATION:
+    if origin_of_module(module) is not APPLICATION or _is_compiled(module):
         return False
     top = sys.modules.get(str(module.__name__).partition(".")[0])
     return top is None or top is module or origin_of_module(top) is APPLICATION
@@ -409,3 +409,10 @@ def is_class_of_application(cls: type) -> bool:
     name = str(cls.__module__)
     module = sys.modules.get(name) or sys.modules.get(name.partition(".")[0])
     return module is None or origin_of_module(module) is APPLICATION
+
+
+def _is_compiled(module: ModuleType) -> bool:
+    """Whether native code has made a module, as those of Rust make modules within theirs, which belong to no file."""
+    name, values = _namespace(module).get("__name__"), list(_namespace(module).values())
+    own = any(type(each) is BuiltinFunctionType and each.__module__ == name for each in values)
+    return own and not any(type(each) is FunctionType for each in values)
