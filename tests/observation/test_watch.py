@@ -227,6 +227,38 @@ def test_imports_tracebacks_and_logs_are_not_effects(tmp_path, monkeypatch):
         handler.close()
 
 
+def test_loggers_that_were_there_are_compared_beside_imports_too(tmp_path, monkeypatch):
+    import logging
+
+    (tmp_path / "logs_of_test_watch.py").write_text(
+        "import logging\nlogging.getLogger(__name__).addHandler(logging.NullHandler())\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    logger, handler = logging.getLogger("of test_watch"), logging.NullHandler()
+    monkeypatch.setattr(logger, "filters", [])
+    monkeypatch.setattr(logging.root, "handlers", [])
+
+    def anew(function):
+        sys.modules.pop("logs_of_test_watch", None)
+        return [each for each in seen(function) if "loggers" in each.text]
+
+    def import_it():
+        import logs_of_test_watch  # noqa: F401
+
+    def import_and_set_up():
+        import logs_of_test_watch  # noqa: F401
+
+        logging.root.addHandler(handler)
+
+    def add_filter():
+        logger.addFilter(str)
+
+    assert not anew(import_it)
+    (found,) = anew(import_and_set_up)
+    assert not found.certain
+    assert anew(add_filter)[0].certain
+
+
 def test_files_of_installed_packages_may_be_read():
     assert not seen(read, pytest.__file__)
 

@@ -310,8 +310,9 @@ class _Reader:
             for target in targets_of(node):
                 if isinstance(target, (ast.Attribute, ast.Subscript)):
                     yield from self._of(target.value, node)
-            if isinstance(node, ast.ClassDef) and any(map(self._registers_subclasses, node.bases)):
-                yield from (found for base in node.bases for found in self._of(base, node))
+            bases = _bases_in(node)
+            if any(map(self._registers_subclasses, bases)):
+                yield from (found for base in bases for found in self._of(base, node))
             if isinstance(node, ast.Call):
                 yield from (found for given in self._given_to_be_changed(node) for found in self._of(given, node))
             for call, words in _calls(node):
@@ -440,6 +441,16 @@ def _patched_by_name(call: ast.Call) -> str:
     if not isinstance(text, str) or _PATCHES.isdisjoint(names_in(call.func)) or "." not in text:
         return ""
     return text.partition(".")[0]
+
+
+def _bases_in(node: ast.AST) -> list[ast.expr]:
+    """The bases of a class statement, or those that a call such as `type("Name", (Base,), {})` is given."""
+    if isinstance(node, ast.ClassDef):
+        return node.bases
+    if not isinstance(node, ast.Call):
+        return []
+    given = [*node.args[1:], *(each.value for each in node.keywords if each.arg == "bases")]
+    return [base for each in given if isinstance(each, ast.Tuple) for base in each.elts]
 
 
 def _calls(node: ast.AST) -> Iterator[tuple[ast.expr, frozenset[str]]]:

@@ -28,14 +28,15 @@ State = list[tuple["Kept", object]]
 class Kept(NamedTuple):
     """Something that the process keeps. module: where, if that has to be loaded. told: what changing it means.
 
-    by_imports: modules change it as well while they are imported, which is no effect of the computation. is_fresh:
-    whether it is as its module leaves it when it is imported, for computations that import it; by default nobody knows.
+    by_imports: modules change it as well while they are imported, which is no effect of the computation; a function
+    tells whether more has changed than that. is_fresh: whether it is as its module leaves it when it is imported, for
+    computations that import it; by default nobody knows.
     """
 
     module: str
     told: str
     now: Callable[[Any], object]
-    by_imports: bool = False
+    by_imports: bool | Callable[[Any, Any], bool] = False
     is_fresh: Callable[[Any], bool] = lambda module: False
 
 
@@ -57,7 +58,11 @@ def differences(before: State, imported: bool) -> Iterator[str]:
     known = dict(before)
     for kept in _KEPT:
         module = sys.modules.get(kept.module)
-        if module is None or (imported and kept.by_imports):
+        if module is None:
+            continue
+        if imported and kept.by_imports:
+            if callable(kept.by_imports) and kept in known and kept.by_imports(_taken(kept, module), known[kept]):
+                yield kept.told
             continue
         if kept in known:
             if not _are_same(_taken(kept, module), known[kept]):
@@ -187,15 +192,23 @@ _WORDS: Final = 624  # of the Mersenne Twister
 _FIRST: Final = 1 << 31  # of them, until the first are used up
 
 
-def _loggers(logging: Any) -> object:
+def _loggers(logging: Any) -> dict[object, object]:
+    """What is set up for each logger, by its name, and below "" for all of them."""
     root = logging.root
-    named = [
-        (each.level, each.disabled, each.propagate, tuple(each.handlers))
-        for each in root.manager.loggerDict.values()
-        if isinstance(each, logging.Logger) and (each.level or each.handlers or each.disabled or not each.propagate)
-    ]
     levels = [(each.level, each.formatter, tuple(each.filters)) for each in root.handlers]
-    return root.level, root.manager.disable, tuple(root.handlers), levels, named
+    found: dict[object, object] = {
+        name: (each.level, each.disabled, each.propagate, tuple(each.handlers), tuple(each.filters))
+        for name, each in list(root.manager.loggerDict.items())
+        if isinstance(each, logging.Logger)
+        and (each.level or each.handlers or each.filters or each.disabled or not each.propagate)
+    }
+    found[""] = root.level, root.manager.disable, tuple(root.handlers), levels, tuple(root.filters)
+    return found
+
+
+def _changes_loggers_of_others(now: Any, before: Any) -> bool:
+    """Whether loggers differ that were set up before; modules that are imported set up their own."""
+    return any(now.get(name) != state for name, state in before.items())
 
 
 def _decimal(decimal: Any) -> object:
@@ -280,7 +293,7 @@ _KEPT: Final[tuple[Kept, ...]] = (
     Kept("_signal", "changes how signals are handled", _handlers),
     Kept("_locale", "changes the locale", lambda locale: locale.setlocale(locale.LC_ALL)),
     Kept("warnings", "changes the filters of warnings", lambda warnings: list(warnings.filters), by_imports=True),
-    Kept("logging", "changes loggers or their handlers", _loggers, by_imports=True),
+    Kept("logging", "changes loggers or their handlers", _loggers, by_imports=_changes_loggers_of_others),
     Kept(
         "decimal", "changes the context of decimals", _decimal,
         is_fresh=lambda decimal: _decimal(decimal) == _numbers_and_traps(decimal.DefaultContext),

@@ -228,7 +228,7 @@ DENIED: Final[dict[str, dict[str, str]]] = {
         "environment": "cpu_count io_thread_count",
     },
     # People register functions; and a seed may be given that says that there is none.
-    "pyarrow.compute": {"global state": "call_function get_function function_registry", "random": "random"},
+    "pyarrow.compute": {"global state": "call_function get_function function_registry register_*", "random": "random"},
     "pyarrow.parquet": {
         "file": "read_table read_pandas read_schema read_metadata write_table write_to_dataset write_metadata "
         "ParquetFile ParquetDataset ParquetWriter"
