@@ -415,7 +415,7 @@ def library(tmp_path, monkeypatch):
         "import nt_library\ndef main():\n    class Own(nt_library.Listed):\n        pass",
         "import nt_library\nOwn = type('Own', (nt_library.Listed,), {})",
         "import types\nimport nt_library\ndef main():\n    types.new_class('Own', (nt_library.Registered,))",
-        "import dataclasses\nimport nt_library\nOwn = dataclasses.make_dataclass('Own', [], bases=(nt_library.Listed,))",
+        "import dataclasses as d\nimport nt_library\nOwn = d.make_dataclass('Own', [], bases=(nt_library.Listed,))",
         "from unittest import mock\nwith mock.patch('nt_library.default', 3):\n    pass",
         "from unittest.mock import patch\npatch.dict('nt_library.TABLE', {'a': 1})",
     ],
