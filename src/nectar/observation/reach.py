@@ -27,7 +27,7 @@ from nectar.keys.preferences import PREFERENCES
 from nectar.keys.purity import tables
 from nectar.keys.purity.facts import static_attribute
 from nectar.keys.purity.guesses import SEEDS, guess, is_native
-from nectar.keys.purity.implicit import names_run_by, names_run_by_builtin
+from nectar.keys.purity.implicit import IMPLICIT, names_run_by, names_run_by_builtin
 
 _BY_TABLES: Final = (
     "builtins os posixpath ntpath genericpath pathlib random secrets time datetime uuid _collections_abc collections "
@@ -69,7 +69,10 @@ _NEVER_IMPLICIT: Final = frozenset({
 })  # fmt: skip
 _OF_INTERVALS: Final = ("time.perf_counter", "time.monotonic", "time.process_time", "time.thread_time", "time.sleep")
 _SELF: Final = object()
-_names_run_by: Final = functools.cache(names_run_by)
+_OF_ITSELF: Final = frozenset(
+    {"__getitem__", "__iter__", "__contains__", "__getattr__", "__enter__"}
+)  # what methods run
+_BUILTINS: Final = (type, types.BuiltinFunctionType)
 _Remembering: Final = type(functools.cache(len))
 _HOLD_CODE: Final = frozenset({types.FunctionType, types.MethodType, functools.partial})
 _TABLES: Final = (dict, list, tuple)
@@ -170,7 +173,7 @@ def _by_name(names: set[str], package: str, owner: type | None) -> Iterator[_Rea
     for name in names:
         if not name.startswith("__"):
             yield from methods.get(name, ())
-        elif owner is not None:
+        elif owner is not None and (name in _OF_ITSELF or name not in IMPLICIT):
             for base in owner.__mro__:
                 yield from _code_of(vars(base).get(name, MISSING), base)
 
@@ -325,10 +328,17 @@ def _loaded(function: types.FunctionType, owner: type | None, unknown: set[str])
                 if operation == "LOAD_CONST":
                     constants.append(code.co_consts[number])
                 value = _named(function, code, cells, held, operation, number)
-            unknown.update(_names_run_by(operation, number))
+            if run := _names_run_by(operation, number if operation == "BINARY_OP" else 0):
+                unknown.update(run)
             if value is not MISSING and value is not _SELF:
-                unknown.update(names_run_by_builtin(value))
+                if type(value) in _BUILTINS:
+                    unknown.update(names_run_by_builtin(value))
                 yield _Load(value, code, found_in)
+
+
+@functools.cache
+def _names_run_by(instruction: str, number: int) -> frozenset[str]:
+    return frozenset(names_run_by(instruction, number))
 
 
 def _variable(code: types.CodeType, operation: str, number: int) -> str:

@@ -66,13 +66,7 @@ def _kind(name: str) -> str:
 
 @functools.lru_cache(maxsize=1024)
 def _of_library(value: Any, kind: str, is_python: bool) -> tuple[str, Condition | None] | None:
-    home = getattr(value, "__module__", None) or _home_of(value)  # Rust says nothing
-    if type(home) is str:
-        module = sys.modules.get(home)
-        package = home.partition(".")[0]
-        if package in _KNOWN or package in sys.stdlib_module_names or (module is not None and not is_installed(module)):
-            return None
-    elif is_python:
+    if not _is_guessed_at(value, is_python):
         return None
     seed = _seed(value)
     if seed is None:
@@ -80,11 +74,25 @@ def _of_library(value: Any, kind: str, is_python: bool) -> tuple[str, Condition 
     return ("clock", None) if kind == "clock" else ("random", seed)
 
 
+def _is_guessed_at(value: Any, is_python: bool) -> bool:
+    """Whether a function may be of a library that no table knows."""
+    home = getattr(value, "__module__", None) or _home_of(value)  # Rust says nothing
+    if type(home) is not str:
+        return not is_python
+    module = sys.modules.get(home)
+    package = home.partition(".")[0]
+    is_known = package in _KNOWN or package in sys.stdlib_module_names
+    return not is_known and (module is None or is_installed(module))
+
+
 @functools.lru_cache(maxsize=1024)
 def _by_switch(value: Any) -> tuple[str, Condition | None] | None:
     """The same for a native function that draws if a parameter says so, such as `doRandom`."""
+    # Asked first: reading a signature compiles patterns, for some milliseconds in a process that has read none.
+    if not _is_guessed_at(value, is_python=False):
+        return None
     for position, name in enumerate(_parameters(value)):
-        if _kind(name) == "random" and _of_library(value, "random", False) is not None:
+        if _kind(name) == "random":
             return "random", Condition(position, name, given=False)
     return None
 

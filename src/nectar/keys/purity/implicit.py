@@ -128,6 +128,16 @@ _MEMBERS: Final = 4096  # objects in a container that are looked at
 _CONTAINERS: Final = (list, tuple, set, frozenset, dict)
 
 
+IMPLICIT: Final = frozenset(
+    name
+    for names in (
+        *(names for runs in (*RUNS.values(), *_OF_ARITHMETIC) for _, names in runs),
+        *_OF_INSTRUCTIONS.values(), *_BY_BUILTINS.values(), _TRUTH,
+    )
+    for name in names
+)  # fmt: skip
+
+
 def names_run_by(instruction: str, number: int) -> tuple[str, ...]:
     """The special methods that an instruction of bytecode may run, of whatever it is done to."""
     if instruction == "BINARY_OP":

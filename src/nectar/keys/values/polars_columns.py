@@ -7,16 +7,17 @@ gives to categories do not. That a column is marked as sorted counts only where 
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
 from nectar.errors import UnencodableError
-from nectar.keys.expansion import WalkContext
-from nectar.keys.features import NUMBERED
 from nectar.keys.moments import WITH_YEAR
 from nectar.keys.values.bulk import Parts
 from nectar.keys.values.place import HERE
+
+if TYPE_CHECKING:
+    from nectar.keys.expansion import WalkContext
 
 _SIMPLE: Final = frozenset(
     kind.__name__
@@ -92,8 +93,15 @@ def add_frame(parts: Parts, frame: pl.DataFrame, walk: WalkContext | None = None
     parts.number(frame.height, frame.width)
     for column in frame.get_columns():
         add_series(parts, column)
-    if walk is not None and any(map(has_categories, frame.dtypes)) and walk.observed.any_of(NUMBERED):
+    if walk is not None and any(map(has_categories, frame.dtypes)) and shows_numbers(walk):
         add_numbers(parts, frame)
+
+
+def shows_numbers(walk: WalkContext) -> bool:
+    """Whether reached code may look at the numbers of categories."""
+    from nectar.keys.features import NUMBERED  # few frames have categories
+
+    return walk.observed.any_of(NUMBERED)
 
 
 def has_categories(kind: pl.DataType) -> bool:

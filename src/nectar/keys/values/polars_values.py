@@ -10,10 +10,16 @@ from polars.expr import whenthen
 
 from nectar.errors import UnencodableError
 from nectar.keys.expansion import Expander, Expansion, WalkContext, always
-from nectar.keys.features import NUMBERED
 from nectar.keys.values.bulk import OWN_ATTRIBUTES, Parts
 from nectar.keys.values.place import HERE, placed
-from nectar.keys.values.polars_columns import add_frame, add_numbers, add_series, add_type, has_categories
+from nectar.keys.values.polars_columns import (
+    add_frame,
+    add_numbers,
+    add_series,
+    add_type,
+    has_categories,
+    shows_numbers,
+)
 from nectar.keys.values.polars_functions import Functions, callback_in
 from nectar.keys.values.polars_plans import Callback, add_expression, add_plan, expand_callback
 
@@ -40,7 +46,7 @@ def expand_series(value: pl.Series, walk: WalkContext) -> Expansion:
         parts.number(*value.chunk_lengths())
     if "flags" in walk.observed:
         parts.text(_shown_flags(value))
-    if has_categories(value.dtype) and walk.observed.any_of(NUMBERED):
+    if has_categories(value.dtype) and shows_numbers(walk):
         add_numbers(parts, value.to_frame())
     parts.attributes(value)
     return parts.expansion("polars series")
