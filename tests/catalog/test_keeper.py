@@ -371,11 +371,11 @@ def test_the_end_does_not_wait_for_a_sick_catalog(caplog):
 
 def test_the_end_waits_for_a_disk_that_goes_on_and_not_for_one_that_hangs(gate, monkeypatch):
     monkeypatch.setattr("nectar.catalog.keeper.crowding", lambda: 1.0)
-    keeper = Keeper(pause=0.0, health=Health("the catalog", 0.1, ManualClock()))
+    keeper = Keeper(pause=0.0, health=Health("the catalog", 0.25, ManualClock()))
 
     def goes_on():
         for _ in range(30):
-            time.sleep(0.02)
+            time.sleep(0.05)
             step()
 
     done = []

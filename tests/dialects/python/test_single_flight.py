@@ -165,7 +165,7 @@ class TestThreads:
             done = []
             thread = threading.Thread(target=lambda: done.append(call(*args)), daemon=True)
             thread.start()
-            thread.join(1.0)
+            thread.join(30.0)
             return done[0] if done else "it waits for the call that waits for it"
 
         @nectar.memo
