@@ -98,9 +98,24 @@ def raised_signals(context: Any) -> list[str]:
     return sorted(signal.__name__ for signal, raised in context.flags.items() if raised)
 
 
-_USUAL_DECIMALS: Final = (
-    28, "ROUND_HALF_EVEN", -999999, 999999, 1, 0, "DivisionByZero", "InvalidOperation", "Overflow",
-)  # fmt: skip
+_USUAL_NUMBERS: Final = (28, "ROUND_HALF_EVEN", -999999, 999999, 1, 0)
+_USUAL_TRAPS: Final = ("DivisionByZero", "InvalidOperation", "Overflow")
+_USUAL_DECIMALS: Final = (*_USUAL_NUMBERS, *_USUAL_TRAPS)
+
+
+def _decimals_are_usual() -> bool:
+    """Whether nobody has set how decimals are computed, in this thread or in new ones; quick to ask."""
+    decimal: Any = sys.modules["decimal"]
+    usual = _usual_context(decimal)
+    here, new = decimal.getcontext().__reduce__()[1], decimal.DefaultContext.__reduce__()[1]
+    # Between numbers and traps lie flags, which any computation sets.
+    return bool(here[:-2] == new[:-2] == usual[:-2] and here[-1] == new[-1] == usual[-1])
+
+
+@functools.cache
+def _usual_context(decimal: Any) -> Any:
+    traps = [getattr(decimal, name) for name in _USUAL_TRAPS]
+    return decimal.Context(*_USUAL_NUMBERS, [], traps).__reduce__()[1]
 
 
 def _numbers_and_traps(context: Any) -> tuple[object, ...]:
@@ -317,16 +332,13 @@ SETTINGS_OF_METHODS: Final = {
 }
 
 
-_ORDINARY: Final = (28, "ROUND_HALF_EVEN", -999999, 999999, 1, 0, "DivisionByZero", "InvalidOperation", "Overflow")
-
-
 _ORDINARY_DIGITS: Final = 4300
 _ORDINARY_LOCALE: Final = ("C", "C")
 
 
 def always_touched() -> frozenset[str]:
     """Settings that count for every function where they were changed, because numbers bring them along."""
-    decimals = "decimal" in sys.modules and _decimal_context() != _ORDINARY
+    decimals = "decimal" in sys.modules and not _decimals_are_usual()
     digits = sys.get_int_max_str_digits() != _ORDINARY_DIGITS
     locale = _locale_of_numbers() != _ORDINARY_LOCALE
     arrays = _numpy_is_changed()  # frames of all libraries give arrays

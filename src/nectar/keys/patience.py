@@ -9,9 +9,8 @@ the way might take for a value that cannot be read, and go on without it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sized
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Sized
+from contextvars import ContextVar, Token
 from math import inf
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
@@ -61,19 +60,28 @@ class _Limit:
         return over or (self._outer is not None and self._outer.is_over(coming))
 
 
-@contextmanager
-def patience(seconds: float) -> Iterator[None]:
-    """Within the block, values are taken apart for so long at most. Raises TooLargeError if that is not enough."""
-    if seconds == inf:
-        yield
-        return
-    token = _limit.set(_Limit(seconds, _limit.get()))
-    try:
-        yield
-    except _OutOfPatience as end:
-        raise TooLargeError(str(end)) from None
-    finally:
-        _limit.reset(token)
+class patience:  # noqa: N801 - read as a word: `with patience(0.1):`
+    """Within the block, values are taken apart for so long at most. Raises TooLargeError if that is not enough.
+
+    A class, since each call of a memoised function enters such a block: a generator takes five times as long.
+    """
+
+    __slots__ = ("_seconds", "_token")
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._token: Token[_Limit | None] | None = None
+
+    def __enter__(self) -> None:
+        if self._seconds != inf:
+            self._token = _limit.set(_Limit(self._seconds, _limit.get()))
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if self._token is None:
+            return
+        _limit.reset(self._token)
+        if isinstance(error, _OutOfPatience):
+            raise TooLargeError(str(error)) from None
 
 
 def stop_if_over(path: Callable[[], str], size: int = 0) -> None:
