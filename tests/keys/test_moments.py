@@ -126,6 +126,49 @@ def test_no_text_for_now_names_a_year(text):
     assert re.search(moments.WITH_YEAR, text) is None
 
 
+RULE = "8h"
+WIDTHS = {
+    "rule of a resampling": lambda n: pd.to_datetime("2020-01-01") and pd.Series([n]).resample("4h"),
+    "keyword": lambda n: pd.date_range("2020-01-01", periods=n, freq="12h"),
+    "global": lambda n: pd.Series([pd.Timestamp("2020-01-01")]).dt.floor(RULE),
+    "one of two": lambda n: pd.Timestamp("2020-01-01").floor("4h" if n else "8h"),
+    "Timedelta": lambda n: pd.Timestamp("2020-01-01") + pd.Timedelta("4h"),
+    "group": lambda n: pd.date_range("2020-01-01", periods=n).groupby(pd.Grouper(freq="4h")),
+}
+
+
+@pytest.mark.parametrize("function", WIDTHS.values(), ids=WIDTHS)
+def test_hours_that_are_widths_are_no_moments(function):
+    assert outcome_of(function).refusals == ()
+
+
+def with_default_width(n, rule="4h"):
+    return pd.Timestamp(rule).floor("4h")
+
+
+class Grid:
+    def ceil(self, when):
+        return pd.Timestamp(when)
+
+
+MOMENTS = {
+    "handed to pandas": lambda n: pd.to_datetime("4h"),
+    "handed to both": lambda n: (pd.Series([n]).resample("4h"), pd.Timestamp("4h")),
+    "by a variable": lambda n: [pd.Timestamp(each) for each in [RULE]] + [pd.Series([n]).resample(RULE)],
+    "elsewhere in the call": lambda n: pd.Timestamp(pd.Series([n]).resample("1D", origin="4h")),
+    "in an inner function": lambda n: (lambda: pd.Timestamp("4h"))() or pd.Series([n]).resample("4h"),
+    "given back": lambda n: pd.Timestamp(n).floor("4h") and "4h",
+    "default": with_default_width,
+    "method of the program": lambda n: Grid().ceil("4h"),
+    "name of a frame": lambda n: pd.Timestamp(n).truncate("4h"),
+}
+
+
+@pytest.mark.parametrize("function", MOMENTS.values(), ids=MOMENTS)
+def test_hours_that_may_be_moments_are(function):
+    assert is_refused(function, n=1)
+
+
 def test_words_are_words_where_nothing_takes_them_for_moments():
     assert outcome_of(lambda n: {"now": 1, "today": n}).refusals == ()
     assert call_of(lambda word: word.upper(), {"word": "now"}).refusals == ()

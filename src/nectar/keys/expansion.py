@@ -32,7 +32,8 @@ class Expansion(NamedTuple):
     expanding again would give the same payload, buffers and the very same children; None means: expand again and
     compare; `always` for immutable objects. hashed: how many bytes were hashed to make the payload. attributes:
     whether those of the object are among the children already. texts: give the texts that are in the
-    payload as bulk, without those that name a year (moments.py) where that is quicker.
+    payload as bulk, without those that name a year (moments.py) where that is quicker. widths: children that are
+    texts and look like moments, but are not used as such.
     """
 
     tag: str
@@ -46,6 +47,7 @@ class Expansion(NamedTuple):
     hashed: int = 0
     attributes: bool = False
     texts: tuple[Callable[[], Iterable[object]], ...] = ()
+    widths: frozenset[str] = frozenset()
 
 
 class WalkContext(Protocol):

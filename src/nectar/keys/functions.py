@@ -8,6 +8,7 @@ in library.py.
 from __future__ import annotations
 
 import types
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
@@ -23,6 +24,7 @@ from nectar.keys.library import expand_library_function, touch_module
 from nectar.keys.origin import module_of_globals, origin_of_function
 from nectar.keys.purity.analysis import examine
 from nectar.keys.purity.report import Report
+from nectar.keys.purity.widths import widths_in
 from nectar.keys.resolve import Resolution, contents
 from nectar.keys.special_methods import SpecialMethod, without_salt
 from nectar.model.origin import APPLICATION
@@ -71,8 +73,21 @@ def expand_function(function: types.FunctionType, walk: WalkContext, special: Sp
     identity = tuple(_identity(function, walk.observed, parts)) if shown else ()
     keywords = tuple(sorted(function.__kwdefaults__)) if function.__kwdefaults__ else ()
     payload = sized(skeleton) + _way_of_calling(tuple(own_names), keywords, identity, len(function.__defaults__ or ()))
-    recheck = _Recheck(function, resolution, own, shown)
-    return Expansion("function", payload, parts.values, parts.labels, still=recheck)
+    recheck: Callable[[], bool] = _Recheck(function, resolution, own, shown)
+    widths = _widths_in(function, resolution, parts)
+    if widths:
+        recheck = _WhileWidths(recheck, function, resolution, widths)
+    return Expansion("function", payload, parts.values, parts.labels, still=recheck, widths=widths)
+
+
+def _widths_in(function: types.FunctionType, resolution: Resolution, parts: _Parts) -> frozenset[str]:
+    """The texts that are widths in the code of a function, and are nothing else that the function holds."""
+    found = widths_in(function, resolution)
+    return found.difference(filter(_is_text, parts.values[len(resolution.operands) :])) if found else found
+
+
+def _is_text(value: object) -> bool:
+    return type(value) is str
 
 
 def _tell(walk: WalkContext, report: Report, user: object) -> None:
@@ -197,6 +212,20 @@ class _Recheck:
         ):
             return False
         return not (function.__dict__ or self.own) or _same(_own_attributes(function), self.own)
+
+
+class _WhileWidths:
+    """Whether a function is as before, and its texts are still nothing but widths."""
+
+    __slots__ = ("function", "is_same", "resolution", "widths")
+
+    def __init__(
+        self, is_same: Callable[[], bool], function: types.FunctionType, resolution: Resolution, widths: frozenset[str]
+    ) -> None:
+        self.is_same, self.function, self.resolution, self.widths = is_same, function, resolution, widths
+
+    def __call__(self) -> bool:
+        return self.is_same() and self.widths <= widths_in(self.function, self.resolution)
 
 
 def _same(now: dict[str, object], then: dict[str, object]) -> bool:

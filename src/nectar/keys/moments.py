@@ -29,12 +29,15 @@ WITH_YEAR: Final = (
 )
 
 
-def text_for_now(values: Iterable[object]) -> str | None:
-    """The first text among values, and in tuples and sets of them, that means something else tomorrow."""
+def text_for_now(values: Iterable[object], widths: frozenset[str] = frozenset()) -> str | None:
+    """The first text among values, and in tuples and sets of them, that means something else tomorrow.
+
+    widths: texts that say how wide something is, where they are among the values themselves.
+    """
     for value in values:
         kind = type(value)
         if kind is str:
-            if _is_for_now(value):  # type: ignore[arg-type]
+            if _is_for_now(value) and value not in widths:  # type: ignore[arg-type]
                 return value  # type: ignore[return-value]
         elif kind is bytes:
             found = text_for_now((value.decode(errors="replace"),))  # type: ignore[attr-defined]

@@ -297,7 +297,7 @@ class Walk:
         if pure is not None:
             self._out += pure
             if self._tells_moments:
-                self._refuse_moments((value,))
+                self._refuse_moments((value,), self._stack[-1].expansion.widths if self._stack else frozenset())
             if self._observer:
                 self._observer.leaf(value, label, repeated=False)
             return
@@ -358,7 +358,7 @@ class Walk:
     def _open(self, value: object, label: str, expansion: Expansion) -> None:
         if self._tells_moments:
             texts = (set(each()) for each in expansion.texts)
-            self._refuse_moments(itertools.chain(expansion.children or _members(value), *texts))
+            self._refuse_moments(itertools.chain(expansion.children or _members(value), *texts), expansion.widths)
         if not expansion.by_value:
             self._seen[id(value)] = len(self._seen)
         self._kept.append(value)
@@ -377,9 +377,9 @@ class Walk:
         if expansion.unordered:
             frame.children = self._in_order(frame)
 
-    def _refuse_moments(self, values: Iterable[object]) -> None:
+    def _refuse_moments(self, values: Iterable[object], widths: frozenset[str]) -> None:
         """Refuses texts that reached code may take for the time it is."""
-        text = text_for_now(values)
+        text = text_for_now(values, widths)
         if text is not None:
             self.refuse(Refusal("clock", f"holds {text!r}, which libraries take for what time it is", self.path()))
 
