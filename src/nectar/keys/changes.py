@@ -19,7 +19,9 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from nectar.keys import unlisted
+from nectar.keys.called import ALWAYS, IF_DISCARDED, bases_in, calls_in, is_named_for
 from nectar.keys.conventions import is_setting, is_told_by_a_getter
+from nectar.keys.native import Made, is_changed_by_name, is_set_by_name, made_natively
 from nectar.keys.purity.mutators import MUTATORS, mutators_of
 from nectar.keys.setters import (
     changed_by,
@@ -46,25 +48,13 @@ from nectar.keys.syntax import (
 )
 from nectar.keys.texts import Text, is_of_application, texts, version
 
-# First words of names of functions that are called to change something: if nobody takes what they give; or always.
-_CHANGING: Final = (
-    "activate add append bind configure deactivate define disable discard enable extend inline insert install override "
-    "patch provide register remove seed set setdefault setup unbind uninstall unregister update use"
-)
-_IF_DISCARDED: Final = frozenset(_CHANGING.split())
-_ALWAYS: Final = frozenset({"set", "register", "unregister"})
-_AS_DECORATOR: Final = frozenset({"register"})
-# Words in names of what is entered to change something for a while.
-_FOR_A_WHILE: Final = frozenset(
-    {"bound", "config", "context", "contextvars", "errstate", "option", "options", "override", "using"}
-)
 _PATCHES: Final = frozenset({"patch", "setattr", "delattr", "setitem", "delitem"})  # of mock, pytest and setattr's like
-_WORDS: Final = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+(?![a-z])")
 _TELLING: Final = frozenset({"logging", "loguru", "structlog", "rich", "tqdm"})  # called to tell people something
 _CONTAINERS: Final = (dict, list, set)
 ANY: Final = "*"  # in place of a package: any may be meant
 _VIEWS: Final = frozenset({"values", "items"})
 _SELF: Final = "self"
+_OWN: Final = frozenset({_SELF, "cls"})
 # What changes its first argument, by its last names: `mock.patch.dict(table, ...)`, `operator.setitem(table, ...)`.
 _CHANGERS: Final = (
     "patch.dict setattr delattr object.__setattr__ object.__delattr__ type.__setattr__ type.__delattr__ setitem "
@@ -207,6 +197,7 @@ class _Reader:
         self.attributes: dict[str, str] = {}  # of objects of the application
         self.given: dict[str, str] = {}  # by functions of the source
         self.made: dict[str, tuple[type, str]] = {}  # classes of libraries that names of the module are instances of
+        self.native: dict[str, Made] = {}  # what names stand for that keeps its state in native code
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):
                 for each in node.names:
@@ -266,10 +257,14 @@ class _Reader:
     def _note_class(self, node: ast.Assign | ast.NamedExpr | ast.AnnAssign) -> None:
         """Remembers of what class of a library something is that gets a name, if a call makes it."""
         path = self._path_in_library(node.value.func) if isinstance(node.value, ast.Call) else ""
-        made = class_made_by(resolved(path, sys.modules)[0]) if path else None
-        for target in (node.targets if isinstance(node, ast.Assign) else [node.target]) if made else ():
-            if isinstance(target, ast.Name):
-                self.made[target.id] = made, path.partition(".")[0]  # type: ignore[assignment]
+        value = resolved(path, sys.modules)[0] if path else None
+        made = class_made_by(value) if path else None
+        native = self._made_natively(node.value)
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target]) if made or native else ():
+            if isinstance(target, ast.Name) and made:
+                self.made[target.id] = made, path.partition(".")[0]
+            if native:
+                self.native[names_in(target)[-1]] = native
 
     def _part_of_library(self, node: ast.expr, found: dict[str, str] | None = None) -> str:
         """Where a part of a library lies that an expression gives; empty if it gives none. found: aliases so far."""
@@ -310,23 +305,54 @@ class _Reader:
             for target in targets_of(node):
                 if isinstance(target, (ast.Attribute, ast.Subscript)):
                     yield from self._of(target.value, node)
-            bases = _bases_in(node)
+                if isinstance(target, ast.Attribute):
+                    yield from self._set_natively(target, node)
+            bases = bases_in(node)
             if any(map(self._registers_subclasses, bases)):
                 yield from (found for base in bases for found in self._of(base, node))
             if isinstance(node, ast.Call):
                 yield from (found for given in self._given_to_be_changed(node) for found in self._of(given, node))
-            for call, words in _calls(node):
+            for call, words in calls_in(node):
                 if (
-                    _is_named_for(call, words)
-                    or (words is not _ALWAYS and self._changes_by_its_code(call))
-                    or (words is _IF_DISCARDED and self._calls_what_was_given(call))
+                    is_named_for(call, words)
+                    or (words is not ALWAYS and self._changes_by_its_code(call))
+                    or (words is IF_DISCARDED and self._calls_what_was_given(call))
                 ):
                     yield from self._of(call, node)
                 first, *method = names_in(call)
-                if first in self.made and len(method) == 1 and words is not _ALWAYS:
+                if first in self.made and len(method) == 1 and words is not ALWAYS:
                     cls, package = self.made[first]
                     if changes_what_outlives(cls, method[0]):
                         yield package, node
+                if isinstance(node, ast.Expr) and isinstance(call, ast.Attribute):
+                    yield from self._called_natively(call, node)
+
+    def _set_natively(self, target: ast.Attribute, node: Any) -> Iterator[tuple[str, Any]]:
+        """The library that an assignment may change by an attribute of an object which keeps its state natively."""
+        made = self._made_natively(target.value)
+        if made is not None and made.may_set_for_all():
+            yield made.package, node
+        elif made is None and names_in(target)[0] not in _OWN:
+            yield from ((each, node) for each in self._packages() if is_set_by_name(each, target.attr))
+
+    def _called_natively(self, call: ast.Attribute, node: Any) -> Iterator[tuple[str, Any]]:
+        """The library that a method may change of an object which keeps its state natively."""
+        made = self._made_natively(call.value)
+        if made is not None and made.may_change_all(call.attr):
+            yield made.package, node
+        elif made is None and is_named_for(call, IF_DISCARDED):
+            yield from ((each, node) for each in self._packages() if is_changed_by_name(each, call.attr))
+
+    def _made_natively(self, node: ast.expr | None) -> Made | None:
+        """What an expression gives, if a call has made it and it keeps its state in native code."""
+        if isinstance(node, ast.Call):
+            path = self._path_in_library(node.func)
+            value = resolved(path, sys.modules)[0] if path else None
+            return made_natively(path, value, class_made_by(value)) if path else None
+        return self.native.get(names_in(node)[-1]) if node is not None and is_plain(node) else None
+
+    def _packages(self) -> set[str]:
+        return {path.partition(".")[0] for path in self.imported.values()}
 
     def _changes_by_its_code(self, call: ast.expr) -> bool:
         """Whether what is called, as far as names lead to it, changes its library: by its code, or it has a getter."""
@@ -441,37 +467,3 @@ def _patched_by_name(call: ast.Call) -> str:
     if not isinstance(text, str) or _PATCHES.isdisjoint(names_in(call.func)) or "." not in text:
         return ""
     return text.partition(".")[0]
-
-
-def _bases_in(node: ast.AST) -> list[ast.expr]:
-    """The bases of a class statement, or those that a call such as `type("Name", (Base,), {})` is given."""
-    if isinstance(node, ast.ClassDef):
-        return node.bases
-    if not isinstance(node, ast.Call):
-        return []
-    given = [*node.args[1:], *(each.value for each in node.keywords if each.arg == "bases")]
-    return [base for each in given if isinstance(each, ast.Tuple) for base in each.elts]
-
-
-def _calls(node: ast.AST) -> Iterator[tuple[ast.expr, frozenset[str]]]:
-    """What a node calls, each with the words that say it is called to change something."""
-    if isinstance(node, ast.Expr):
-        value = node.value.value if isinstance(node.value, ast.Await) else node.value
-        if isinstance(value, ast.Call):
-            yield value.func, _IF_DISCARDED
-    elif isinstance(node, ast.Call):
-        yield node.func, _ALWAYS
-    elif isinstance(node, (ast.With, ast.AsyncWith)):
-        for item in node.items:
-            if isinstance(item.context_expr, ast.Call):
-                yield item.context_expr.func, _IF_DISCARDED
-                yield item.context_expr.func, _FOR_A_WHILE
-    elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-        for each in node.decorator_list:
-            yield (each.func if isinstance(each, ast.Call) else each), _AS_DECORATOR
-
-
-def _is_named_for(call: ast.expr, words: frozenset[str]) -> bool:
-    """Whether the name of what is called says that it is called to change something."""
-    parts = [each.lower() for each in _WORDS.findall(names_in(call)[-1])]
-    return bool(parts) and (parts[0] in words or (words is _FOR_A_WHILE and not words.isdisjoint(parts)))

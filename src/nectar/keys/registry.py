@@ -39,6 +39,7 @@ _LIBRARIES: Final = {
     "pint": "nectar.keys.values.pint_values",
     "numba.core.registry": "nectar.keys.values.numba_values",
 }
+KNOWN_LIBRARIES: Final = frozenset(name.partition(".")[0] for name in _LIBRARIES)
 
 
 def named_by_place(value: object) -> str | None:
@@ -117,7 +118,20 @@ def _load_libraries() -> bool:
 
 
 _libraries: Final = Follower(_load_libraries)
-_expand_instance = instances.make_expander(lambda kind: None if kind is object else _expanders.get(kind))
+
+
+def _expander_of_base(kind: type) -> Expander | None:
+    return None if kind is object else _expanders.get(kind)
+
+
+_expand_instance = instances.make_expander(_expander_of_base)
+
+
+def has_unknown_layout(cls: type) -> bool:
+    """Whether instances keep something in native code that no expander reads."""
+    _libraries.follow()
+    layout = instances.layout_of(cls, _expander_of_base)
+    return layout.held_by is None and layout.base_expander is None
 
 
 def add(kind: type, expander: Expander) -> None:

@@ -88,7 +88,7 @@ def class_made_by(value: object) -> type | None:
     """The class of what calling a value gives, where its code shows that."""
     if isinstance(value, type):
         return value
-    facts = _facts_of(value) if type(value) is types.FunctionType else None
+    facts = facts_of(value) if type(value) is types.FunctionType else None
     if facts is None:
         return None
     made = [class_of(facts.of(each)) for each in _returned(facts)]
@@ -106,7 +106,7 @@ def hands_out(value: object, receiver: object = None) -> bool:
 
 
 def _hands_out(run: _Run, deepest: int) -> bool:
-    facts = _facts_of(run.function)
+    facts = facts_of(run.function)
     if facts is None:
         return False
     return any(_is_kept(value, facts, run, deepest) for value in _returned(facts))
@@ -149,7 +149,8 @@ def _is_handed(value: int, facts: Facts, run: _Run, deepest: int) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _facts_of(function: types.FunctionType) -> Facts | None:
+def facts_of(function: types.FunctionType) -> Facts | None:
+    """What is known of the values of a function; None if its code cannot be read."""
     token = imports.set(False)  # nobody says that this code is ever run
     try:
         return Facts(resolve_function(function, Features())[0].parts[0])

@@ -252,6 +252,7 @@ def _take_in_new() -> bool:
 
 _modules: Final = Follower(_take_in_new)
 _OF_INTEREST: Final = tuple(dict.fromkeys((*REFUSED, *DENIED, *OWNERS, *WORDS_FOR_NOW)))
+KNOWN_PACKAGES: Final = frozenset(name.partition(".")[0] for name in _OF_INTEREST)
 
 
 def _take_in(name: str, module: ModuleType) -> None:
