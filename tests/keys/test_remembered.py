@@ -6,10 +6,12 @@ import textwrap
 import warnings
 from collections import defaultdict
 
+import polars as pl
 import pytest
 from tests.observation.installed import forget, install
 
 import nectar
+from nectar.dialects.polars.keying import Keyed
 from nectar.keys import remembered
 
 LIBRARY = """
@@ -146,6 +148,70 @@ def test_a_class_of_the_program_with_a_dict_of_its_own(library, enabled):
 
     setattr(Order, HIDDEN, defaultdict(list))
     assert not kept_at_once(program("def program(text): return order(text)", order=Order().load), "a")
+
+
+def kept_in_query(function):
+    """Whether the first query with a function is kept."""
+    frame = pl.LazyFrame({"a": ["aab"]}).select(pl.col("a").map_elements(function, return_dtype=pl.Int64))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        frame.collect()
+    nectar.session.current().settle()
+    return "not kept" not in nectar.last_run().parts[0].keeping
+
+
+def test_the_same_holds_for_functions_of_queries(library, enabled):
+    for method in ("count", "all"):
+        assert kept_in_query(program(f"def program(text): return parser.{method}(text)", parser=library.Parser()))
+    assert not kept_in_query(program("def program(text): return ask(text)", ask=library.Parser().register))
+    assert not kept_in_query(program("def program(text): return len(ask(text))", ask=library.other.seen))
+
+
+def test_a_query_whose_function_changed_before_it_ran_is_not_kept(library, enabled, monkeypatch):
+    """What libraries remembered before the key was made stands in it; what is changed afterwards stands nowhere."""
+    parser = library.Parser()
+    begin = Keyed.begin
+
+    def late(self):
+        parser._Parser__sc["a"] = re.compile(".")
+        begin(self)
+
+    monkeypatch.setattr(Keyed, "begin", late)
+    assert not kept_in_query(program("def program(text): return parser.count(text)", parser=parser))
+
+
+def test_grammars_of_pyparsing(enabled):
+    pp = pytest.importorskip("pyparsing")
+    number = pp.Word(pp.nums).set_parse_action(lambda given: int(given[0]))
+    triple = number + pp.Suppress(",") + number + pp.Suppress(",") + number
+    assert kept_at_once(program("def program(text): return sum(triple.parse_string(text))", triple=triple), "1,2,3")
+    action = number.copy().set_parse_action(lambda given: int(given[0]) + 1)
+    changing = "def program(text): return change(len) and text"
+    assert not kept_at_once(program(changing, change=action.set_parse_action), "1")
+
+
+def test_nested_sequences_of_pyparsing_are_no_others_than_those_that_are_made_one():
+    pp = pytest.importorskip("pyparsing")
+
+    def rest(grammar):
+        return remembered.rest_of(type(grammar), vars(grammar))["exprs"]
+
+    a, b, c = pp.Word("a"), pp.Word("b"), pp.Word("c")
+    for grammar in (a + b + c, a + (b + c), (a | b | c), a + (b + c)("name"), a + (b | c), (a + b) + (b + c)):
+        before = rest(grammar)
+        grammar.streamline()
+        assert rest(grammar) == before == grammar.exprs
+
+
+def test_lexers_of_lark(enabled):
+    lark = pytest.importorskip("lark")
+    parser = lark.Lark('start: A ("+" A)*\nA: "a"+', parser="lalr")
+    assert kept_at_once(program("def program(text): return len(parser.parse(text).children)", parser=parser), "aa+a")
+
+
+def test_curried_functions_of_toolz(enabled):
+    curried = pytest.importorskip("toolz.curried")
+    assert kept_at_once(program("def program(text): return list(map(str.upper)(text))", map=curried.map), "ab")
 
 
 def test_the_attributes_that_are_listed_are_there():

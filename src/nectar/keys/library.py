@@ -38,6 +38,8 @@ from nectar.keys.purity import observers, tables
 from nectar.keys.purity.analysis import examine
 from nectar.keys.purity.findings import name_of
 from nectar.keys.purity.mutators import RECEIVER, changed_arguments
+from nectar.keys.remembered import captured_by
+from nectar.keys.resolve import contents
 from nectar.keys.special_methods import in_its_role
 from nectar.keys.values.callables import dispatch_registry, expand_method, expand_method_wrapper
 from nectar.model.origin import APPLICATION, Origin
@@ -79,7 +81,7 @@ def expand_library_function(function: types.FunctionType, origin: Origin, walk: 
     if registry is not None:
         return _expand_dispatcher(function, registry, origin)
     found = _is_found(function)
-    state: list[object] = [cell.cell_contents for cell in function.__closure__ or () if _holds(cell)]
+    state = captured_by(function, walk)
     attributes = {
         name: value for name, value in vars(function).items() if name != "__wrapped__" and not callable(value)
     }
@@ -118,14 +120,6 @@ def _expand_dispatcher(function: types.FunctionType, registry: dict[type, Any], 
         return len(registry) == len(items) and all(registry.get(kind) is made for kind, made in items)
 
     return Expansion("generic function", joined(*_name(origin)), ordered, still=still)
-
-
-def _holds(cell: types.CellType) -> bool:
-    try:
-        cell.cell_contents  # noqa: B018 - reading is the question
-    except ValueError:
-        return False
-    return True
 
 
 def _identity_of(code: types.CodeType) -> tuple[bytes, ...]:
@@ -493,5 +487,5 @@ def _same(now: tuple[object, ...], then: tuple[object, ...]) -> bool:
 
 def _held_by(function: types.FunctionType) -> tuple[object, ...]:
     """What can be replaced in a function: its code, its defaults, what its cells hold."""
-    held = [cell.cell_contents for cell in function.__closure__ or () if _holds(cell)]
+    held = contents(function).values()
     return function.__code__, function.__defaults__, *(function.__kwdefaults__ or {}).values(), *held

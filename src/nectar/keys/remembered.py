@@ -8,11 +8,15 @@ else; what is remembered stays in keys, so that a stale cache cannot do harm.
 from __future__ import annotations
 
 import functools
+import types
 from collections import defaultdict
 from typing import Any, Final
 
 from nectar.keys import texts
+from nectar.keys.expansion import WalkContext
+from nectar.keys.features import HOLDS_CACHES, WITHOUT_CACHES
 from nectar.keys.origin import origin_of_class
+from nectar.keys.resolve import contents
 from nectar.model.origin import APPLICATION
 
 # Attributes in which classes keep what they have made of the rest, and of no argument: by module, class and name.
@@ -23,8 +27,23 @@ _FILLED: Final = frozenset(
         ("mistune.inline_parser", "InlineParser", "_fast_trigger_chars"),
         ("mistune.inline_parser", "InlineParser", "_fast_trigger_re"),
         ("mistune.inline_parser", "InlineParser", "_fast_trigger_re_chars"),
+        # the patterns of all terminals in one, and what is called for each
+        ("lark.lexer", "BasicLexer", "_scanner"),
+        ("lark.lexer", "BasicLexer", "callback"),
+        # the signature of the function
+        ("toolz.functoolz", "curry", "_sigspec"),
+        ("toolz.functoolz", "curry", "_has_unknown_args"),
+        # what every parse begins with: names of what has none, and whether nested sequences were made one
+        ("pyparsing.core", "ParserElement", "streamlined"),
+        ("pyparsing.core", "ParserElement", "_defaultName"),
+        ("pyparsing.core", "ParserElement", "errmsg"),
+        ("pyparsing.core", "ParseExpression", "_may_return_empty"),
+        ("pyparsing.core", "ParseExpression", "mayReturnEmpty"),
+        ("pyparsing.core", "ParseExpression", "mayIndexError"),
     }
 )
+# Captured variables in which functions keep what they find out about another one: by module, name and variables.
+_FOUND_OUT: Final = {("pyparsing.core", "_trim_arity.<locals>.wrapper"): frozenset({"found_arity", "limit"})}
 _EMPTY: Final = frozenset({list, dict, set})  # what reading leaves behind in a dict that makes what is missing
 
 
@@ -37,7 +56,38 @@ def remembers(cls: type, attributes: dict[str, Any]) -> bool:
 def rest_of(cls: type, attributes: dict[str, Any]) -> dict[str, Any]:
     """The attributes of an instance that remembers something, without what follows from the rest."""
     names = _filled(cls)
-    return {name: value for name, value in attributes.items() if name not in names and not _names_cache(name)}
+    rest = {name: value for name, value in attributes.items() if name not in names and not _names_cache(name)}
+    if "streamlined" in names and type(rest.get("exprs")) is list:
+        rest["exprs"] = _made_one(cls, rest["exprs"])
+    return rest
+
+
+def captured_by(function: types.FunctionType, walk: WalkContext) -> list[object]:
+    """What the cells of a function of a library hold, without what follows from the rest where only that counts."""
+    held = contents(function)
+    where = str(function.__globals__.get("__name__")), function.__code__.co_qualname
+    found_out = _FOUND_OUT.get(where, frozenset())
+    if not found_out.isdisjoint(held):
+        walk.observe(HOLDS_CACHES)
+        if WITHOUT_CACHES in walk.observed:
+            return [value for name, value in held.items() if name not in found_out]
+    return list(held.values())
+
+
+def _made_one(cls: type, parts: list[Any]) -> list[Any]:
+    """The parts of an expression of pyparsing as they are once it was used: nested ones of its kind are taken in."""
+    if len(parts) != 2:
+        return parts
+    first = _parts_of(cls, parts[0])
+    last = _parts_of(cls, parts[1])
+    return [*first, *last]
+
+
+def _parts_of(cls: type, inner: Any) -> list[Any]:
+    """The parts that stand for an expression within another: itself, if it does more than its parts."""
+    held = vars(inner) if isinstance(inner, cls) else {}
+    does_more = held.get("parseAction") or held.get("debug") or held.get("resultsName") is not None
+    return [inner] if does_more or type(held.get("exprs")) is not list else _made_one(type(inner), held["exprs"])
 
 
 def is_made_by_metaclass(cls: type, name: str, value: Any) -> bool:

@@ -15,6 +15,7 @@ import msgspec
 from nectar.dialects.polars.categories import looked_at
 from nectar.dialects.polars.plan import Step
 from nectar.errors import NectarError
+from nectar.keys.features import HOLDS_CACHES, WITHOUT_CACHES
 from nectar.keys.scheme import digest_of
 from nectar.keys.values.polars_functions import callback_in, tokens_work
 from nectar.keys.values.polars_plans import (
@@ -45,7 +46,8 @@ class Content(msgspec.Struct, frozen=True):
 
     canonical: what it does. refusals: why its result must not be cached. live: it holds Python functions. acts: they
     may change objects of this process; a plan that was written down holds copies of them, which would not. looked_at:
-    expressions of which it must not be cached if they are categories.
+    expressions of which it must not be cached if they are categories. holds_caches: its functions reach objects of
+    libraries that remember something to save time.
     """
 
     canonical: bytes
@@ -53,6 +55,16 @@ class Content(msgspec.Struct, frozen=True):
     live: bool = False
     acts: bool = False
     looked_at: tuple[bytes, ...] = ()
+    holds_caches: bool = False
+
+
+def rest_of(step: Step) -> bytes:
+    """What a step does, without what objects of libraries remember to save time; empty if nobody knows."""
+    try:
+        found = _Reader(step, without=frozenset({WITHOUT_CACHES})).read()
+    except RecursionError:
+        return b""
+    return b"" if found.refusals else found.canonical
 
 
 def content_of(step: Step) -> Content:
@@ -78,6 +90,8 @@ class _Reader(msgspec.Struct):
     functions: list[bytes] = msgspec.field(default_factory=list)
     live: bool = False
     acts: bool = False
+    holds_caches: bool = False
+    without: frozenset[str] = frozenset()
     unknown: frozenset[str] = msgspec.field(default_factory=unknown_kinds)
 
     def read(self) -> Content:
@@ -92,7 +106,8 @@ class _Reader(msgspec.Struct):
         )
         canonical = digest_of(_encode([kind, body]) + b"".join(self.functions))
         refusals = tuple(dict.fromkeys(self.refusals))
-        return Content(canonical, refusals, self.live, self.acts, looked_at(kind, self.step.body))
+        asked = looked_at(kind, self.step.body)
+        return Content(canonical, refusals, self.live, self.acts, asked, self.holds_caches)
 
     def _check_function(self, function: Any) -> None:
         name = next(iter(function)) if isinstance(function, dict) else str(function)
@@ -141,7 +156,7 @@ class _Reader(msgspec.Struct):
         try:
             said, _ = said_and_pickle(pickled, "a Polars plan")
             callback = callback_in(pickled, "a Polars plan")
-            outcome = outcome_of(callback, memory=callback.outcomes)
+            outcome = outcome_of(callback, self.without, memory=callback.outcomes)
         except NectarError as error:
             self.acts = True
             self.refusals.append(str(error))
@@ -155,6 +170,7 @@ class _Reader(msgspec.Struct):
         self.refusals += [str(refusal) for refusal in outcome.refusals]
         self.acts |= any(refusal.kind not in _ONLY_READ for refusal in outcome.refusals)
         self.functions.append(outcome.digest)
+        self.holds_caches |= HOLDS_CACHES in outcome.walk.noticed
         number = len(self.functions)
         rest = self._rewritten(_decode(said), keys) if said else None
         if len(self.functions) > number:

@@ -6,12 +6,12 @@ from collections.abc import Container, Mapping, Sequence
 from typing import Any, Final
 
 import polars as pl
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from nectar.dialects.polars.behaviour import columns_named, group_names, is_breaker, order_of
 from nectar.dialects.polars.categories import NUMBERED, are_numbered
-from nectar.dialects.polars.content import Content, content_of
+from nectar.dialects.polars.content import Content, content_of, rest_of
 from nectar.dialects.polars.derived import NOT_DETERMINED, ResultReader, reader_of
 from nectar.dialects.polars.filters import conditions_of
 from nectar.dialects.polars.plan import Plan, Step
@@ -35,7 +35,8 @@ class Keyed(Struct, frozen=True):
     programs are sources without files. resolved: the plan as a frame, which looked at its files after they were
     identified; None if nobody made it. leaves: its sources. contents: of each step what it is, as the keys were made;
     None of sources. live: nodes with a Python function at or below them. flags: the optimisations it runs with, if not
-    the usual ones.
+    the usual ones. rests: of steps whose functions reach objects of libraries that remember something, what they did
+    without that, before they ran.
     """
 
     plan: Plan
@@ -48,6 +49,7 @@ class Keyed(Struct, frozen=True):
     contents: tuple[Content | None, ...]
     live: frozenset[int]
     flags: str
+    rests: dict[int, bytes] = field(default_factory=dict)
 
     def steps_of(self, node: int) -> list[int]:
         """All steps that are the same computation as a node."""
@@ -80,16 +82,29 @@ class Keyed(Struct, frozen=True):
     def runs_the_same(self, node: int) -> bool:
         """Whether the Python functions of a node, and of what it is made from, are still what its key says.
 
-        They are the objects of the program, which may have changed them, or what they refer to, at any time.
+        They are the objects of the program, which may have changed them, or what they refer to, at any time. What
+        libraries remember to save time is part of the key, and no change that counts.
         """
         if node not in self.live:
             return True
         below = {each for each in self.program.below(node) if each in self.live}
         return all(
-            content is None or not content.live or content_of(self.plan.steps[number]) == content
+            content is None or not content.live or self._is_as_before(number, content)
             for number, content in enumerate(self.contents)
             if self.node_of[number] in below
         )
+
+    def _is_as_before(self, number: int, content: Content) -> bool:
+        now, rest = content_of(self.plan.steps[number]), self.rests.get(number)
+        return now == content or (bool(rest) and not now.refusals and rest_of(self.plan.steps[number]) == rest)
+
+    def begin(self) -> None:
+        """The program is about to run: what libraries remember from now on does not count as a change."""
+        for number, content in enumerate(self.contents):
+            if content is None or not content.holds_caches or content.refusals or number in self.rests:
+                continue
+            rest = rest_of(self.plan.steps[number])
+            self.rests[number] = rest if content_of(self.plan.steps[number]) == content else b""
 
     def reads_the_same(self, scans: Container[int]) -> bool:
         """Whether these scans still find the same files, with the same types; their contents are another question."""

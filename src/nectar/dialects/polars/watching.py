@@ -75,6 +75,8 @@ def _begun(queries: Sequence[Query]) -> Watch | None:
     try:
         sources = [source for query in queries for _, source, _ in query.keyed.sources]
         files = [os.path.abspath(path) for source in sources for path in source.files]
+        for query in queries:
+            query.keyed.begin()
         walks = [walk for query in queries for walk in _walks_of(query)]
         functions = [function for walk in walks for function in _functions_in(walk)]
         reached = sources_reached(functions, frozenset().union(*(walk.kinds for walk in walks)))
