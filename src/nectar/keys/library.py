@@ -34,6 +34,7 @@ from nectar.keys.origin import (
     origin_of_module,
     was_made_by_application,
 )
+from nectar.keys.plugins import without_plugins
 from nectar.keys.purity import observers, tables
 from nectar.keys.purity.analysis import examine
 from nectar.keys.purity.findings import name_of
@@ -90,7 +91,7 @@ def expand_library_function(function: types.FunctionType, origin: Origin, walk: 
         state += [function.__defaults__, function.__kwdefaults__]
     state += [value for value in _defaults(function) if _stands_in(value)]
     owners = surroundings(module_of_globals(function.__globals__))
-    patches, aliases = _scan(owners)
+    patches, aliases = _scan(owners, walk)
     payload = joined("function", *_name(origin), code.co_qualname, *(() if found else _identity_of(code)))
     payload += joined(*attributes, b"", *map(_default_in_brief, _defaults(function)), b"", *aliases)
     snapshot = _Snapshot(owners, function)
@@ -185,7 +186,7 @@ def expand_library_class(cls: type, origin: Origin, walk: WalkContext) -> Expans
     home = sys.modules.get(cls.__module__)
     if home is not None and origin_of_module(home) is not APPLICATION:
         owners.append(home)
-    patches, aliases = _scan(owners)
+    patches, aliases = _scan(owners, walk)
     registered = registered_by_others(cls)
     snapshot = _Snapshot(owners)
 
@@ -279,7 +280,7 @@ def expand_module(module: types.ModuleType, walk: WalkContext) -> Expansion:
         if verdict is not None and not walk.is_settled(module):
             walk.refuse(Refusal(verdict.kind, f"uses the module {verdict.reason}", walk.path()))
         _touch(origin, walk)
-        patches, aliases = foreign_in(module)
+        patches, aliases = _scan([module], walk)
         payload = joined("module", *_name(origin), *aliases, b"", *_plain_data(module))
         return _with_patches(payload, patches, _Snapshot([module]))
     if is_native(module):
@@ -441,14 +442,14 @@ def surroundings(module: types.ModuleType | None) -> list[types.ModuleType | typ
     return list(found.values())
 
 
-def _scan(owners: list[types.ModuleType | type]) -> tuple[Patches, list[str]]:
+def _scan(owners: list[types.ModuleType | type], walk: WalkContext) -> tuple[Patches, list[str]]:
     patches: Patches = []
     aliases: list[str] = []
     for owner in owners:
         more, also = foreign_in(owner)
         patches += more
         aliases += also
-    return patches, aliases
+    return patches, without_plugins(aliases, walk)
 
 
 def _with_patches(payload: bytes, patches: Patches, still: Callable[[], bool], *more: object) -> Expansion:
