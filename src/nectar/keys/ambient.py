@@ -26,6 +26,7 @@ from nectar.keys.expansion import Expansion, WalkContext, joined
 from nectar.keys.origin import origin_of_class
 from nectar.keys.preferences import PREFERENCES
 from nectar.keys.registrations import REGISTRATIONS, is_of_application
+from nectar.keys.thread_states import states_of
 from nectar.model.origin import APPLICATION
 from nectar.recursion import limit_of_program
 
@@ -355,25 +356,39 @@ def always_touched() -> frozenset[str]:
     return frozenset(name for name, changed in changes if changed)
 
 
-def provider(library: str) -> Callable[[], object]:
-    """What gives the settings of a library: a function of its own, or one that goes by usual names."""
-    return PROVIDERS.get(library) or REGISTRATIONS.get(library) or functools.partial(settings_of, library)
+def tells_states(library: str) -> bool:
+    """Whether the settings of a library include what it keeps for this thread: if no list of ours has them."""
+    return not library.startswith(STANDARD) and not any(library in each for each in (PROVIDERS, REGISTRATIONS, TABLES))
 
 
-def has_no_settings(library: str) -> bool:
+def provider(library: str, in_part: bool = False) -> Callable[[], object]:
+    """What gives the settings of a library: a function of its own, or one that goes by usual names.
+
+    in_part: without what libraries remember to save time.
+    """
+    known = PROVIDERS.get(library) or REGISTRATIONS.get(library)
+    return known or functools.partial(_usual_settings, library, in_part)
+
+
+def _usual_settings(library: str, in_part: bool) -> list[object]:
+    return settings_of(library) + states_of(library, in_part)
+
+
+def has_no_settings(library: str, in_part: bool = False) -> bool:
     """Whether nothing is set: what is in no list of ours counts only where there is something."""
-    return library not in PROVIDERS and not provider(library)()
+    return library not in PROVIDERS and not provider(library, in_part)()
 
 
 class Settings(Struct, frozen=True, eq=False):
-    """The settings a library keeps for the process."""
+    """The settings a library keeps for the process. in_part: as for `provider`."""
 
     library: str
+    in_part: bool = False
 
 
 def expand_settings(value: Settings, walk: WalkContext) -> Expansion:
     """What the settings are now; for code that asks for flags, signals of decimals that were raised before as well."""
-    provide = provider(value.library)
+    provide = provider(value.library, value.in_part)
     if value.library == "decimal" and "flags" in walk.observed:
         provide = _decimal_context_and_flags
     now = provide()

@@ -81,6 +81,12 @@ def rest_of(call: Call, function: object, arguments: Mapping[str, object]) -> by
     return call_of(function, arguments, without=frozenset({WITHOUT_CACHES})).digest
 
 
+def libraries_of(call: Call) -> set[str]:
+    """The libraries whose settings are in the key of a call."""
+    before = call.walk.before
+    return call.walk.touched | (set() if before is None else before.touched)
+
+
 def program_of(function: object, extra: bytes = b"") -> bytes:
     """What all calls of a function have in common."""
     return _program(outcome_of(function).digest, extra)

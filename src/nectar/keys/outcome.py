@@ -22,10 +22,11 @@ from nectar.keys.ambient import (
     Settings,
     always_touched,
     has_no_settings,
+    tells_states,
 )
 from nectar.keys.changes import assignment_to, change_of, patch_of
 from nectar.keys.expansion import joined
-from nectar.keys.features import Features
+from nectar.keys.features import HOLDS_CACHES, WITHOUT_CACHES, Features
 from nectar.keys.origin import application_packages
 from nectar.keys.purity import tables
 from nectar.keys.registered import recheck, registered
@@ -33,6 +34,7 @@ from nectar.keys.registrations import REGISTRATIONS
 from nectar.keys.registry import expander_for
 from nectar.keys.scheme import new_hasher
 from nectar.keys.special_methods import SpecialMethod
+from nectar.keys.thread_states import has_states
 from nectar.keys.walk import Observer, Walk, describe_type
 from nectar.model.refusal import Refusal
 
@@ -170,10 +172,13 @@ def visit_settings(walk: Walk, libraries: Collection[str]) -> None:
         _refuse_if_changed(walk, library)
         if library in TABLES or library.startswith(STANDARD):
             continue
-        if has_no_settings(library):
-            walk.rechecks.append(functools.partial(has_no_settings, library))
+        if tells_states(library) and has_states(library):
+            walk.observe(HOLDS_CACHES)
+        in_part = WITHOUT_CACHES in walk.observed
+        if has_no_settings(library, in_part):
+            walk.rechecks.append(functools.partial(has_no_settings, library, in_part))
         else:
-            walk.visit(Settings(library), f"settings of {library}")
+            walk.visit(Settings(library, in_part), f"settings of {library}")
 
 
 def _assignment_to(library: str) -> str:

@@ -81,11 +81,15 @@ _NO_CODE: Final = (int, float, str, bytes, tuple, list, dict, set, frozenset)
 
 
 class Source(Struct, frozen=True, eq=False):
-    """Code of a library that holds a source, and what it does with it. Told by identity: equal code may lie in two."""
+    """Code of a library that holds a source, and what it does with it. Told by identity: equal code may lie in two.
+
+    state: what it keeps for each thread, if that is the source.
+    """
 
     code: types.CodeType
     what: str
     always: bool = False  # whether it is taken to be read whenever the code runs: nobody sees it
+    state: object = None
 
 
 class _Reached(NamedTuple):
@@ -160,7 +164,7 @@ def _inside(reached: _Reached) -> tuple[frozenset[Source], tuple[_Reached, ...]]
         elif not what:
             called.update(dict.fromkeys(_code_of(loaded, found_in or owner)))
         elif what not in (STATE, CONTEXT) or package not in PREFERENCES:  # which stand in keys
-            sources.add(Source(code, what, always=what == STATE))
+            sources.add(Source(code, what, always=what == STATE, state=loaded if what == STATE else None))
     called.update(dict.fromkeys(_by_name(names, package, owner)))
     if owner is not None and _package_of(owner) == package:  # it may call what was put into its object then
         called.update(dict.fromkeys(_code_of(static_attribute(owner, "__init__"), owner)))

@@ -36,12 +36,13 @@ class Watch(hook.Watched):
     holds functions that somebody has declared to be pure, so that what it changed may be their doing, and is
     not remembered. sources: library code that it may run and that reads a clock or the like, so that its
     calls are followed. elsewhere: it runs in threads of an engine, which call its functions; called: by `profile.call`.
-    named: a module of the application that library code may import by a text.
+    named: a module of the application that library code may import by a text. known: what library code may read, as
+    it is told, because the key holds it as it is in this thread.
     """
 
     __slots__ = (
-        "_allowed", "_before", "_called", "_caches", "_elsewhere", "_modules", "_moment", "_named", "_profile", "_seen",
-        "_sources", "_vouched",
+        "_allowed", "_before", "_called", "_caches", "_elsewhere", "_known", "_modules", "_moment", "_named",
+        "_profile", "_seen", "_sources", "_vouched",
     )  # fmt: skip
 
     def __init__(
@@ -55,6 +56,7 @@ class Watch(hook.Watched):
         elsewhere: bool = False,
         called: bool = False,
         named: str = "",
+        known: frozenset[str] = frozenset(),
     ) -> None:
         super().__init__(cooperative)
         self._allowed, self._vouched = allowed, vouched
@@ -66,6 +68,7 @@ class Watch(hook.Watched):
             self._seen.append(Observation(_NAMED.format(named), certain=False))
         self._sources, self._elsewhere, self._called = sources, elsewhere, called
         self._profile: Profile | Elsewhere | None = None
+        self._known = known
 
     def __enter__(self) -> Watch:
         self.begin()
@@ -138,7 +141,12 @@ class Watch(hook.Watched):
             certain = certain and self.alone
         followed = self._profile.complete and not self.threads  # calls of other threads are not noted
         unseen = [] if followed else [self._unseen()]
-        return [Observation(text, certain) for text in self._profile.found] + unseen
+        known = self._read_known()
+        return [Observation(text, certain) for text in self._profile.found if text not in known] + unseen
+
+    def _read_known(self) -> frozenset[str]:
+        """What the key holds of what library code reads: as it is in this thread, and in no other."""
+        return frozenset() if self.threads or self.cooperative else self._known
 
     def names_made(self) -> list[str]:
         """Names of the files and folders that the computation made, without those that lie in one of these folders."""
@@ -147,7 +155,11 @@ class Watch(hook.Watched):
 
     def observations(self) -> list[Observation]:
         """What the computation did that its key does not show, each once; to be asked right after the block."""
-        found = [*observations_of(self.events, self._allowed), *self._seen]
+        known = self._read_known()
+        events = [
+            each for each in self.events if not (each.kind == hook.SOURCE and each.certain and each.subject in known)
+        ]
+        found = [*observations_of(events, self._allowed), *self._seen]
         if self._moment:
             text = f"holds a query that asks for {self._moment}, which is another each time"
             found.append(Observation(text, not self._vouched))

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from types import FunctionType
 from typing import Final
 
 from nectar.dialects.python.declared_inputs import File, Folder, Fresh
 from nectar.keys import declared
-from nectar.keys.call import Call
+from nectar.keys.ambient import tells_states
+from nectar.keys.call import Call, libraries_of
+from nectar.keys.thread_states import stands_in_keys
 from nectar.observation.effects import Allowed
 from nectar.observation.imports import followed, module_named
-from nectar.observation.reach import sources_reached
+from nectar.observation.profile import told
+from nectar.observation.reach import Source, sources_reached
 from nectar.observation.texts import texts_of
 from nectar.observation.watch import Watch
 
@@ -46,7 +49,21 @@ def watch_of(call: Call, function: object, arguments: Mapping[str, object], coop
         sources = call.findings[key] = sources_reached(functions, kinds)
     named = module_named(sources, functions, arguments.values())
     watched = followed(sources)
-    return Watch(_allowed(call.inputs), texts, cooperative=cooperative, vouched=vouched, sources=watched, named=named)
+    return Watch(
+        _allowed(call.inputs), texts, cooperative=cooperative, vouched=vouched, sources=watched, named=named,
+        known=_known(watched, call),
+    )  # fmt: skip
+
+
+def _known(sources: Collection[Source], call: Call) -> frozenset[str]:
+    """What may be read, as it would be told: states of this thread that stand in the key."""
+    libraries = [each for each in libraries_of(call) if tells_states(each)]
+    found: dict[str, bool] = {}
+    for each in sources:
+        text = told(each.what, each.code)
+        stands = each.state is not None and any(stands_in_keys(each.state, library) for library in libraries)
+        found[text] = stands and found.get(text, True)
+    return frozenset(text for text, stands in found.items() if stands)
 
 
 def _allowed(inputs: Iterable[object]) -> Allowed:
