@@ -12,6 +12,7 @@ import pytest
 
 ALICE, BOB, MALLORY = 60001, 60002, 60003
 TEAM = 60100
+MARK_OF_ANOTHER = "verified-01234567-89ab-cdef-0123-456789abcdef"
 PROGRAM = """
 import sys, nectar
 @nectar.memo

@@ -5,14 +5,15 @@ import stat
 from pathlib import Path
 
 import pytest
-from tests.trust.conftest import ALICE, BOB, MALLORY, TEAM, give_by_list
+from tests.trust.conftest import ALICE, BOB, MALLORY, MARK_OF_ANOTHER, TEAM, give_by_list
 
 from nectar.catalog.embedded import open_catalog
 from nectar.errors import CatalogFailure, SettingError, UntrustedError, UserError
 from nectar.settings import Settings
 from nectar.store.problem import Damaged
 from nectar.trust import home as homes
-from nectar.trust.home import INDEX, access_of, opened, share
+from nectar.trust.contents import INDEX
+from nectar.trust.home import access_of, opened, share
 from nectar.trust.places import has_list
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="folders have no owners here")
@@ -77,22 +78,19 @@ def test_a_home_that_others_could_look_into_goes_on_working_and_is_private_then(
     assert {mode(path) for path in home.iterdir() if path.is_file()} == {0o600}
 
 
-MARKS_OF_ANOTHER = "verified-01234567-89ab-cdef-0123-456789abcdef"
-
-
 def test_a_home_that_others_could_write_to_goes_on_working_if_all_in_it_is_of_this_user(tmp_path):
     home = tmp_path / "home"
     filled(home)
     loosened(home, 0o666, 0o777)
     assert (home / f"{INDEX}-spare").exists()
     (home / INDEX).chmod(0o644)  # SQLite gives nobody else the right to write, whatever the umask
-    (home / MARKS_OF_ANOTHER).write_text("whatever they wanted")
+    (home / MARK_OF_ANOTHER).write_text("whatever they wanted")
     (home / "verified-results.txt").write_text("of the user")
     catalog = open_catalog(Settings(home=home))
     assert len(catalog.index.lookup([b"k" * 32])) == 1
     catalog.close()
     assert mode(home) == 0o700
-    assert not (home / MARKS_OF_ANOTHER).exists(), "others could have written it"
+    assert not (home / MARK_OF_ANOTHER).exists(), "others could have written it"
     assert (home / "verified-results.txt").exists(), "nothing is read from it"
 
 
@@ -139,7 +137,7 @@ def test_what_is_put_there_at_the_last_moment_is_seen(place, monkeypatch):
     assert mode(home) == 0o777, "the next who comes sees that it was open"
 
 
-@pytest.mark.parametrize("name", [INDEX, f"{INDEX}-wal", "programs", MARKS_OF_ANOTHER])
+@pytest.mark.parametrize("name", [INDEX, f"{INDEX}-wal", "programs", MARK_OF_ANOTHER])
 def test_a_home_where_somebody_has_put_something_is_refused(place, name):
     home = place / "home"
     filled(home)

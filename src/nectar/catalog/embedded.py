@@ -31,8 +31,9 @@ from nectar.store.problem import Problem
 from nectar.store.store import Store, local_root
 from nectar.store.verify import Verified
 from nectar.trust import people
+from nectar.trust.contents import INDEX, MARKS
 from nectar.trust.files import Access
-from nectar.trust.home import INDEX, MARKS, Home, opened
+from nectar.trust.home import Home, opened
 from nectar.waiting.answering import step
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ def _access_of_store(home: Home, settings: Settings) -> Access:
     if root is None:
         return home.access
     try:
-        where = opened(Path(root), reading=settings.read_only, tighten=False) if settings.store else home
+        where = opened(Path(root), reading=settings.read_only, store=True) if settings.store else home
         for name in (DATA, STAGING, TRASH):  # each may be a link to where there is more space
             where.refuse_strange(Path(root) / name)
     except UntrustedError:

@@ -18,7 +18,8 @@ from typing import Final
 from nectar.catalog.index.base import Index
 from nectar.store.store import Store
 from nectar.store.verify import LASTS
-from nectar.trust.home import MARK, MARKS
+from nectar.trust.contents import MARKS
+from nectar.trust.home import MARK
 
 _ASIDE: Final = re.compile(r"(.+)\.[0-9a-f]{32}")  # being written, to take the place of another (trust.files.replace)
 _NAMES: Final = {  # by folder: of files that are replaced

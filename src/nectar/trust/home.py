@@ -9,24 +9,19 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import stat
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from nectar.errors import CatalogFailure, UntrustedError, UserError
-from nectar.trust import files, people
+from nectar.trust import contents, files, people
+from nectar.trust.contents import INDEX, close_to_others, doubt_what_was_open, ours, refuse_planted
 from nectar.trust.files import PRIVATE, Access
 from nectar.trust.places import distrust, has_list, others_may_write, remove_lists
 
+_WRITING: Final = stat.S_IWGRP | stat.S_IWOTH
 MARK: Final = "shared.json"  # in a home: its owner shares it
-INDEX: Final = "catalog.db"
-MARKS: Final = re.compile(r"verified-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")  # one for each start of a machine
-_OURS: Final = frozenset(("results", "programs", "rebuilds", "holders"))  # names in a home, beside those of the index
-_OPEN_BEFORE: Final = "was-open"  # in a home: others could write there until the time of this file
-_FOLDERS: Final = ("results", "results/data", "results/staging", "results/trash", "programs", "rebuilds")
 
 
 class Home(NamedTuple):
@@ -40,14 +35,11 @@ class Home(NamedTuple):
     @property
     def open_until(self) -> float:
         """When others could write there last, or to its store; 0 if they never could."""
-        try:
-            return os.lstat(self.folder / _OPEN_BEFORE).st_mtime
-        except OSError:
-            return 0.0
+        return contents.open_until(self.folder, self.access, self.owner)
 
     def note_open(self) -> None:
         """Others can write there, or to its store, until now: files that they have open they can go on changing."""
-        _note_open(self.folder, self.access)
+        contents.note_open(self.folder, self.access)
 
     def refuse_strange(self, path: Path) -> None:
         """Raises UntrustedError if others than those who share this home decide what lies at a path in it."""
@@ -60,8 +52,11 @@ class Home(NamedTuple):
             raise UntrustedError(f"{path} is not used: {reason}")
 
 
-def opened(folder: Path, *, reading: bool = False, tighten: bool = True) -> Home:
-    """The home in a folder, made if it is not there. reading: nothing is made. tighten: a loose one becomes private."""
+def opened(folder: Path, *, reading: bool = False, tighten: bool = True, store: bool = False) -> Home:
+    """The home in a folder, made if it is not there. reading: nothing is made. tighten: a loose one becomes private.
+
+    store: it is a folder for results, which keeps its mode and may hold other things.
+    """
     folder = Path(os.path.abspath(folder))
     if not os.path.lexists(folder):
         _refuse(folder, distrust(folder, absent=True))
@@ -74,7 +69,7 @@ def opened(folder: Path, *, reading: bool = False, tighten: bool = True) -> Home
         return Home(folder, PRIVATE, None, not reading)
     status = _status(folder)
     access = _shared_access(folder, status)
-    if access is None and status.st_uid == people.me() and tighten:
+    if access is None and status.st_uid == people.me() and tighten and not store:
         _tighten(folder, status)
         status = _status(folder)
     home = Home(folder, access or PRIVATE, None if access is None else status.st_uid, _may_write(folder))
@@ -86,6 +81,10 @@ def opened(folder: Path, *, reading: bool = False, tighten: bool = True) -> Home
         _refuse(folder, "" if _shared_access(folder, again) == access else f"{folder / MARK} was changed meanwhile")
         listed = "a list of rights (see getfacl) lets in others than the group: setfacl -R -b -k removes it"
         _refuse(folder, listed if has_list(folder) else "")
+    if not store:
+        refuse_planted(folder, access=home.access, owner=home.owner)
+        if tighten and home.writable:
+            doubt_what_was_open(folder, home.access, home.owner)
     return home
 
 
@@ -129,6 +128,7 @@ def share(folder: Path, group: int, *, writing: bool) -> Home:
         raise UserError(f"{folder} belongs to {people.user_called(status.st_uid)}: only they can share it")
     if _shared_access(folder, status) is None:
         _tighten(folder, status)
+    refuse_planted(folder, access=_shared_access(folder, status) or PRIVATE, owner=status.st_uid)
     access = Access(group, writing)
     remove_lists(folder)  # which a project's folder hands on to all that is made in it
     _refuse_to_share(folder, distrust(folder, group=group if writing else None))
@@ -194,6 +194,8 @@ def _shared_access(folder: Path, status: os.stat_result) -> Access | None:
     # What its owner gave to the group is shared: a member may put another mark there, but not change the folder.
     if mark.st_uid not in (status.st_uid, people.ROOT) or status.st_gid != group or not status.st_mode & stat.S_IRGRP:
         return None
+    if others_may_write(str(folder / MARK), mark):
+        return None
     if status.st_uid != people.me() and not people.is_member(group):
         raise UntrustedError(
             f"the home {folder} is shared by {people.group_called(group)}, and you are not in it: ask to be let in, or "
@@ -206,78 +208,28 @@ def _shared_access(folder: Path, status: os.stat_result) -> Access | None:
 
 
 def _tighten(folder: Path, status: os.stat_result) -> None:
-    """A folder of this user that others could look into, or write to, is private."""
-    if not status.st_mode & 0o077 or status.st_mode & stat.S_ISVTX:
+    """A folder of this user that others could look into, or write to, is private, with all that lies in it."""
+    if status.st_mode & stat.S_ISVTX:
         return
-    ours = _ours(folder)
-    if INDEX not in ours and any(folder.iterdir()):
+    names = ours(folder)
+    if not status.st_mode & 0o077:
+        refuse_planted(folder)
+        close_to_others(folder, False, _WRITING)  # what they could look at nobody can any more
+        return
+    if INDEX not in names and any(folder.iterdir()):
         return  # something else is in it as well: files of ours are private by themselves
     writers = others_may_write(str(folder), status)
-    _refuse_planted(folder, ours, writers)
+    refuse_planted(folder, writers)
     try:
         os.chmod(folder, 0o700)
     except OSError:  # a file system that is only read, or has no modes
         return
     try:
-        _refuse_planted(folder, _ours(folder), writers)  # what came meanwhile
+        refuse_planted(folder, writers)  # what came meanwhile
     except UntrustedError:
         os.chmod(folder, stat.S_IMODE(status.st_mode))  # so that the next who comes refuses it as well
         raise
-    _close_to_others(folder, bool(writers and ours))
-
-
-def _ours(folder: Path) -> list[str]:
-    """The names in a folder that are those of a home."""
-    return [name for name in os.listdir(folder) if name in _OURS or name.startswith(INDEX) or MARKS.fullmatch(name)]
-
-
-def _close_to_others(folder: Path, was_open: bool) -> None:
-    """What lies in a home is private too. was_open: whoever could write there could have changed any result."""
-    if was_open:
-        _note_open(folder, PRIVATE)
-    for name in _ours(folder):
-        path = folder / name
-        with suppress(OSError):
-            if MARKS.fullmatch(name) and was_open:
-                path.unlink()  # they could have said that anything was
-            elif stat.S_ISREG(os.lstat(path).st_mode):
-                path.chmod(0o600)
-    for name in _FOLDERS:
-        with suppress(OSError):
-            if stat.S_ISDIR(os.lstat(folder / name).st_mode):
-                (folder / name).chmod(0o700)
-
-
-def _note_open(folder: Path, access: Access) -> None:
-    path = folder / _OPEN_BEFORE
-    with suppress(OSError):  # where nothing can be written
-        os.close(files.append(path, access))
-        os.utime(path)
-
-
-def _refuse_planted(folder: Path, names: list[str], writers: str) -> None:
-    """Raises UntrustedError if those who could write to a home may have put one of these files there, or changed it."""
-    for name in names if writers else ():
-        path = str(folder / name)
-        if reason := _planted(name, path, os.lstat(path)):
-            raise UntrustedError(
-                f"the home {folder} is not used: {writers} could write there, and {path} may not be yours: {reason}. "
-                "Use another folder (NECTAR_HOME), or move this one away and begin anew"
-            )
-
-
-def _planted(name: str, path: str, status: os.stat_result) -> str:
-    """Why a file may not be of this user's making; empty if it is."""
-    if status.st_uid not in (people.me(), people.ROOT):
-        return f"it belongs to {people.user_called(status.st_uid)}"
-    if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
-        return "it has another name elsewhere"
-    if not name.startswith(INDEX) or name == f"{INDEX}-spare":  # which holds nothing
-        return ""
-    if not stat.S_ISREG(status.st_mode):
-        return "it is no plain file"
-    changers = others_may_write(path, status)
-    return f"{changers} may write to it" if changers else ""
+    close_to_others(folder, bool(writers and names))
 
 
 def _tree(folder: Path) -> Iterator[tuple[str, bool]]:
