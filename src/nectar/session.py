@@ -65,6 +65,7 @@ class Session:
         where = f"the catalog in {self.settings.home}"
         self.health = Health(where, self.settings.patience, self.clock)
         self.keeper = Keeper(ledger=self.steering.ledger, health=self.health)
+        self.health.later = self.keeper.submit
         self.health.probe_with(self._open, self._open)  # until there is an index that knows better
         self._opening = threading.RLock()  # of the thread that opens the catalog; a finalizer may come in between
         self._handing = threading.Lock()  # held for a moment: when the catalog is there, or none is wanted any more

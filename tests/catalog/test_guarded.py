@@ -5,7 +5,7 @@ import threading
 import pytest
 from tests.catalog.making import key
 
-from nectar.catalog.guarded import READS, WAITED_FOR, WRITES, GuardedIndex
+from nectar.catalog.guarded import LATER, READS, WAITED_FOR, WRITES, GuardedIndex
 from nectar.catalog.index.base import Index
 from nectar.catalog.state import Granted
 from nectar.clock import ManualClock
@@ -79,6 +79,24 @@ def test_nobody_asks_a_sick_catalog_in_the_name_of_a_program(name):
         list(getattr(index, name)(key(1)))
     assert set(asked.asked) <= {name}
     assert name in ("candidates", "entries") or not asked.calls, "of rows, the first is asked for when it is wanted"
+
+
+@pytest.mark.parametrize("name", sorted(LATER))
+def test_what_nobody_needs_an_answer_to_is_left_to_be_done_beside_the_program(name):
+    index, asked, health = guarded(**{name: lambda: None})
+    left = []
+    health.later = lambda work, size: left.append((work, size))
+    fallen_sick(health)
+    getattr(index, name)(key(1))
+    assert not asked.calls
+    ((work, size),) = left
+    assert size > 0, "what waits in memory is bounded"
+    with unhurried():
+        work()
+    assert [(called, arguments) for called, arguments, _ in asked.calls] == [(name, (key(1),))]
+    health.writing.state = "closed"
+    getattr(index, name)(key(2))
+    assert len(left) == 1
 
 
 def test_what_nobody_has_thought_of_goes_through_the_health():

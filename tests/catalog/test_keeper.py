@@ -369,6 +369,26 @@ def test_the_end_does_not_wait_for_a_sick_catalog(caplog):
     assert len(warnings_of(caplog)) == 1, "which was said before"
 
 
+def test_what_goes_wrong_after_the_end_is_told_by_nobody(gate, caplog):
+    """The catalog was closed for a thread that nobody waited for any longer."""
+    health = Health("the catalog", 0.01, ManualClock())
+    keeper, begun, over = Keeper(pause=0.0, health=health), threading.Event(), threading.Event()
+
+    def work():
+        begun.set()
+        gate.wait(LIMIT)
+        raise CatalogUnavailableError("it was closed")
+
+    keeper.submit(work, over=over.set)
+    assert begun.wait(LIMIT)
+    assert not keeper.close(0.01)
+    before = [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
+    assert len(before) == 1
+    gate.set()
+    assert over.wait(LIMIT)
+    assert [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING] == before
+
+
 def test_the_end_waits_for_a_disk_that_goes_on_and_not_for_one_that_hangs(gate, monkeypatch):
     monkeypatch.setattr("nectar.catalog.keeper.crowding", lambda: 1.0)
     keeper = Keeper(pause=0.0, health=Health("the catalog", 0.25, ManualClock()))

@@ -92,6 +92,24 @@ def test_a_lock_that_somebody_holds(sick, home, caplog):
     assert len(warnings_of(caplog)) == 1
 
 
+def test_a_catalog_that_answers_slowly_is_written_to_beside_the_program(sick, home, caplog, monkeypatch):
+    """Colleagues are busy, or somebody holds the lock again and again: what the program may lose by that is lost."""
+    assert tripled(0) == [0] * 3
+    assert sick.settle(LIMIT)
+    asked = []
+    reserve = sick.catalog.index.reserve
+    monkeypatch.setattr(sick.catalog.index, "reserve", lambda *given: asked.append(reserve(*given)))
+    assert sick.health.writing.cost(sick.clock.elapsed(), 10 * LIMIT)
+    monkeypatch.setattr(sick.clock, "elapsed", lambda: 0.0)  # the minute does not pass
+    assert [tripled(number) for number in range(1, 101)] == [[number] * 3 for number in range(1, 101)]
+    assert asked == [], "nobody else is asked who computes what"
+    assert tripled(0) == [0] * 3
+    assert outcomes(nectar.last_run()) == ["reused"], "results are found"
+    assert sick.settle(LIMIT)
+    assert kept(home) == 101, "and kept"
+    assert warnings_of(caplog) == []
+
+
 def test_a_disk_that_does_not_answer(sick, home, caplog, monkeypatch, gate):
     assert tripled(0) == [0] * 3
     assert sick.settle(LIMIT)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nectar.waiting.breaker import EXHAUSTED, FIRST, LONGEST, TIMES, Allowance, Breaker
+from nectar.waiting.breaker import EXHAUSTED, FIRST, LONGEST, PAYS, TIMES, Allowance, Breaker
 
 EACH = 0.05
 
@@ -96,3 +96,49 @@ def test_a_late_answer_makes_the_probe_due(breaker):
     assert not breaker.probes(0.01)
     breaker.hurry(0.01)
     assert breaker.probes(0.01)
+
+
+def test_answers_that_take_longer_than_usual_use_up_the_same_allowance(breaker):
+    assert not breaker.cost(0.0, 3 * EACH)
+    assert breaker.patience(0.0) == pytest.approx(EACH)
+    assert breaker.cost(1.0, EACH), "that was the last of it"
+    assert breaker.state == "closed", "it answers"
+    assert breaker.patience(1.0) == 0.0
+    assert breaker.patience(1.0 + EXHAUSTED) == pytest.approx(EACH), "one more in a minute"
+    assert breaker.cost(1.0 + EXHAUSTED, EACH)
+    assert breaker.patience(2 * EXHAUSTED) == 0.0
+
+
+def test_who_finds_it_well_beside_the_program_gives_it_nothing_back(breaker):
+    now = 0.0
+    for _ in range(100):
+        lost = breaker.patience(now)
+        if lost:
+            breaker.fail(now, lost)
+        now += 0.1
+        breaker.succeed(now)  # a result was written in the background
+    assert now < EXHAUSTED
+    assert breaker.allowance.lost == pytest.approx(TIMES * EACH)
+    assert breaker.state == "closed"
+    assert breaker.patience(now) == 0.0
+
+
+def test_an_answer_may_cost_a_small_part_of_what_it_can_save(breaker):
+    slow = EACH / PAYS
+    for _ in range(100):
+        assert not breaker.cost(0.0, EACH, worth=slow)
+    assert breaker.patience(0.0) == EACH
+    breaker.cost(0.0, TIMES * EACH)
+    assert breaker.patience(0.0, worth=slow) == EACH
+    assert breaker.patience(0.0, worth=slow / 2) == 0.0
+
+
+def test_one_that_may_take_fewer_moments_leaves_the_others_something():
+    allowance = Allowance(EACH)
+    reading, writing = Breaker(allowance), Breaker(allowance, TIMES - 1)
+    for number in range(100):
+        writing.cost(float(number) / 10, EACH)
+    assert writing.patience(10.0) == 0.0
+    assert reading.patience(10.0) == pytest.approx(EACH)
+    reading.fail(10.0, EACH)
+    assert allowance.lost == pytest.approx(TIMES * EACH), "and no more in all"

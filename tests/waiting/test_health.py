@@ -1,5 +1,6 @@
 """The health of a catalog: asked while it is well, left alone while it is not, and told of once."""
 
+import contextlib
 import errno
 import logging
 import threading
@@ -10,8 +11,8 @@ from nectar.clock import ManualClock
 from nectar.errors import CatalogFailure, CatalogUnavailableError, InputFailure, StoreFailure
 from nectar.waiting import answering
 from nectar.waiting.answering import unhurried
-from nectar.waiting.breaker import FIRST, TIMES
-from nectar.waiting.health import Health, is_passing
+from nectar.waiting.breaker import EXHAUSTED, FIRST, TIMES
+from nectar.waiting.health import Health, is_passing, worth
 
 LONG = 60.0
 
@@ -169,3 +170,76 @@ def test_threads_beside_the_program_are_not_held_back(clock):
         health.ask(locked, health.writing)
     with unhurried():
         assert health.ask(lambda: 1, health.writing) == 1
+
+
+# answers that come, but take longer than usual
+
+
+def slowly(clock, health, seconds, breaker=None):
+    """How often a program is served, of a hundred times, if each answer takes so long."""
+    served = 0
+    for _ in range(100):
+        with contextlib.suppress(CatalogUnavailableError):
+            health.ask(lambda: clock.move(seconds), breaker or health.writing)
+            served += 1
+    return served
+
+
+@pytest.mark.parametrize("seconds", [0.02, 0.03, 0.049])
+def test_a_program_that_is_served_slowly_loses_no_more_than_one_that_is_not_served(clock, caplog, seconds):
+    health = health_of(clock, 0.05)
+    begun = clock.elapsed()
+    served = slowly(clock, health, seconds)
+    assert 0 < served < 100
+    assert clock.elapsed() - begun - served * 0.01 <= TIMES * 0.05
+    assert health.is_well, "what is written beside the program is kept"
+    assert count_of(caplog) == 0, "and nobody need be told"
+    assert health.ask(lambda: "found", health.reading) == "found"
+    clock.move(EXHAUSTED)
+    assert slowly(clock, health, 0.0) == 100
+
+
+def test_a_lock_that_is_held_in_slices_costs_no_more_than_one_that_is_held_all_the_time(clock):
+    """Each attempt fails when its time is over, and what is written beside the program finds its turn in between."""
+    health = health_of(clock, 0.05)
+    begun, asked = clock.elapsed(), []
+
+    def in_vain():
+        asked.append(1)
+        clock.move(0.05)
+        locked()
+
+    for _ in range(1000):
+        with pytest.raises(CatalogUnavailableError):
+            health.ask(in_vain, health.writing)
+        health.succeeded(health.writing)
+    assert len(asked) < TIMES
+    assert clock.elapsed() - begun <= TIMES * 0.05
+    assert health.ask(lambda: "found", health.reading) == "found"
+
+
+def test_answers_in_the_usual_time_cost_nothing(clock):
+    health = health_of(clock, 0.05)
+    assert slowly(clock, health, 0.009) == 100
+
+
+def test_where_many_want_to_run_everything_takes_longer(clock, monkeypatch):
+    monkeypatch.setattr("nectar.waiting.health.crowding", lambda: 10.0)
+    assert slowly(clock, health_of(clock, 0.05), 0.09) == 100
+
+
+def test_reading_is_accounted_for_by_whoever_looks(clock):
+    health = health_of(clock, 0.05)
+    assert slowly(clock, health, 0.04, health.reading) == 100, "what is found may pay for it"
+
+
+def test_what_saves_a_long_time_is_asked_for_however_slowly_it_comes(clock):
+    health = health_of(clock, 0.05)
+    with worth(2.0):
+        assert slowly(clock, health, 0.04) == 100
+    assert slowly(clock, health, 0.04) < 100
+    with worth(2.0):
+        assert slowly(clock, health, 0.04) == 100
+    with worth(0.1):
+        assert slowly(clock, health, 0.04) == 0
+    assert slowly(clock, health, 0.04) == 0, "what something is worth counts within the block"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from nectar.catalog.state import Granted
 from nectar.errors import CatalogUnavailableError
-from nectar.waiting.answering import ask_here
+from nectar.waiting.answering import ask_here, is_unhurried
 
 if TYPE_CHECKING:
     from nectar.catalog.index.base import Index
@@ -47,6 +47,9 @@ WAITED_FOR: Final[dict[str, str]] = {
     "close": "it is the last thing that is done, and the catalog as a whole is closed through the health",
     "try_writing": "it is what the health asks to find out how the catalog is",
 }
+# Nobody needs the answer: what cannot be written now is written beside the program, as soon as that can be done.
+LATER: Final = frozenset({"drop_leases", "release_reservation", "remember_contents", "remember_lengths"})
+_LATER_BYTES: Final = 4096  # that each of them holds at most, in nearly all cases
 _ROWS: Final = frozenset({"candidates", "entries"})  # tell one row after the other
 _AT_A_TIME: Final = 500  # rows that are read while a program waits
 
@@ -105,7 +108,20 @@ class GuardedIndex:
             hears = None if late is None else partial(late, arguments)
             return health.ask(partial(method, *arguments, **options), health.writing, hears)
 
-        return call
+        return self._or_later(method, call) if name in LATER else call
+
+    def _or_later(self, method: Callable[..., _T], call: Callable[..., _T]) -> Callable[..., Any]:
+        health = self._health
+
+        def call_or_leave(*arguments: Any, **options: Any) -> Any:
+            try:
+                return call(*arguments, **options)
+            except CatalogUnavailableError:
+                if health.later is None or is_unhurried():
+                    raise
+                return health.later(partial(method, *arguments, **options), _LATER_BYTES)
+
+        return call_or_leave
 
     # what was granted when nobody waited for it any more is given back
 

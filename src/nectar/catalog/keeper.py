@@ -66,6 +66,7 @@ class Keeper:
         self._busy: _Piece | None = None
         self._thread: threading.Thread | None = None
         self._closed = False
+        self._over = False  # nobody waits for what is left, and it was told
         self._failed = 0  # attempts in a row that came to nothing
         self._failures = 0  # all of them
         self._retry = 0.0  # when the next one is due
@@ -169,6 +170,7 @@ class Keeper:
             left = len(self._waiting) + (self._busy is not None) + self._lost
             pieces = list(self._waiting)
             self._waiting.clear()
+            self._over = True
             self._changed.notify_all()
         for piece in pieces:
             _call(piece.over)
@@ -243,6 +245,8 @@ class Keeper:
         return 0.0 if pressed else self._waiting[0].due - now
 
     def _tell_health(self, failure: BaseException | None) -> None:
+        if self._over:
+            return
         if failure is not None and self._health is not None:
             self._health.failed(self._health.writing, failure)
         elif self._health is not None:

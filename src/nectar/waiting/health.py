@@ -2,7 +2,9 @@
 
 In: work that asks the catalog. Out: its answer, or CatalogUnavailableError at once or after a moment. What reads and
 what writes fails by itself: while somebody holds the lock of writers, results are still found. Law: a program loses a
-moment each time and four in all (breaker.py), and says so once; what probes runs beside the program.
+moment each time and four in all (breaker.py), and says so once; what probes runs beside the program. Answers to what
+writes count as well, by what they take longer than usual: colleagues may be busy, or hold the lock again and again.
+Reading leaves some of its time to whoever finds something; what looks cost is accounted for elsewhere (overhead/).
 
 Going through another thread takes some 25 us. On a disk of this machine, what is asked within a millisecond of an
 answer is asked directly: a disk that stops answering in that very millisecond is waited for, once.
@@ -13,7 +15,8 @@ from __future__ import annotations
 import errno
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -25,6 +28,7 @@ from nectar.waiting.breaker import TIMES, Allowance, Breaker
 
 _T = TypeVar("_T")
 _FRESH: Final = 1e-3  # seconds after an answer in which nobody expects that the next one takes long
+_USUAL: Final = 0.01  # seconds that writing takes at most, where not more want to run than there are processors
 _SHARE: Final = 0.02  # of the time of a program that looks may take while nothing can be kept
 _log: Final = logger("nectar.catalog")
 _PASSING: Final = frozenset(
@@ -46,13 +50,35 @@ def say(failure: BaseException, health: Health | None, message: str, *values: ob
     _log.log(logging.INFO if health is not None and is_passing(failure) else logging.WARNING, message, *values)
 
 
+class _Worth(threading.local):
+    """What an answer may save whoever asks in this thread."""
+
+    seconds = 0.0
+
+
+_worth: Final = _Worth()
+
+
+@contextmanager
+def worth(seconds: float) -> Iterator[None]:
+    """Within the block an answer may save the program so many seconds: a small part of them may be spent on each."""
+    before = _worth.seconds
+    _worth.seconds = seconds
+    try:
+        yield
+    finally:
+        _worth.seconds = before
+
+
 class Health:
     """Of one catalog. where: what people know it by. patience: seconds that the program waits for one answer."""
 
     def __init__(self, where: str, patience: float, clock: Clock) -> None:
         self._where, self._clock = where, clock
         self._allowance = Allowance(patience)
-        self.reading, self.writing = Breaker(self._allowance), Breaker(self._allowance)
+        # Writing leaves one moment to reading: results are found while others hold the lock of writers.
+        self.reading, self.writing = Breaker(self._allowance), Breaker(self._allowance, TIMES - 1)
+        self.later: Callable[[Callable[[], object], int], object] | None = None  # does work beside the program
         self._listeners: list[Callable[[], object]] = []
         self.is_remote = True  # whether anything may happen between this machine and the disk
         self._answered = float("-inf")
@@ -117,27 +143,38 @@ class Health:
         if is_unhurried() or is_asked_for():
             return work()
         now = self._clock.elapsed()
-        patience = breaker.patience(now)
+        patience = breaker.patience(now, _worth.seconds)
         if not patience:
+            if breaker.state == "closed":
+                raise CatalogUnavailableError(f"{self._where} answers too slowly for the program to wait for it")
             self._look_after(breaker)
             raise CatalogUnavailableError(self._reason)
         if self.writing.state == "open" and breaker is self.reading:  # a program may write nothing for long
             self._look_after(self.writing)
         try:
             answer = ask(work, patience, partial(self._answered_late, breaker, late))
-            self._answered = self._clock.elapsed()
+            self._answered = ended = self._clock.elapsed()
+            if ended - now > _USUAL and breaker is self.writing:
+                self._came_slowly(ended, ended - now)
             return answer
         except UnansweredError as none:
-            self._failed(breaker, f"{self._where} did not answer within {none.seconds * 1000:.0f} ms", none.seconds)
+            waited = max(none.seconds, self._clock.elapsed() - now)  # it may have made steps before
+            self._failed(breaker, f"{self._where} did not answer within {none.seconds * 1000:.0f} ms", waited)
         except EnvironmentFailure as failure:
             if is_passing(failure):
-                self.failed(breaker, failure)
+                self.failed(breaker, failure, self._clock.elapsed() - now)
             raise
         raise CatalogUnavailableError(self._reason)
 
-    def failed(self, breaker: Breaker, failure: BaseException) -> None:
-        """Something that may pass went wrong: said once, and it is left alone for a while."""
-        self._failed(breaker, str(failure))
+    def _came_slowly(self, now: float, seconds: float) -> None:
+        with self._lock:
+            spent = self.writing.cost(now, seconds - _USUAL * crowding(), _worth.seconds)
+        if spent:
+            _log.info("%s answers slowly: what can be written later is, and the program does not wait", self._where)
+
+    def failed(self, breaker: Breaker, failure: BaseException, waited: float = 0.0) -> None:
+        """Something that may pass went wrong, after such a wait: said once, and it is left alone for a while."""
+        self._failed(breaker, str(failure), waited)
         self._tell()
 
     def succeeded(self, breaker: Breaker) -> None:

@@ -61,7 +61,7 @@ class Transactions:
                 "was inside SQLite, which did not answer"
             )
         self._lock = threading.RLock()
-        self._names_are_durable = False
+        self._names_are_durable = self._is_closed = False
         self._reading = threading.RLock()  # for the second connection
         self._reader: sqlite3.Connection | None = None
         with inside:
@@ -267,6 +267,8 @@ class Transactions:
         try:
             return action()
         except BROKEN as error:
+            if self._is_closed:  # by whoever did not wait for this thread any longer
+                raise CatalogUnavailableError(f"the catalog {self.path} was closed before this was done") from error
             raise failure_of(error, self.path) from error
 
     def sound(self) -> list[str]:
@@ -289,6 +291,7 @@ class Transactions:
         if os.getpid() != self._process:  # it is the parent's
             return
         with self._lock, self._reading, inside:
+            self._is_closed = True
             self._connection.close()
             if self._reader is not None:
                 self._reader.close()

@@ -112,7 +112,7 @@ class Look:
     def compute(self, query: Query, lf: pl.LazyFrame, options: dict[str, Any]) -> pl.DataFrame:
         """The frame of a query whose result is not known; it is kept in the background."""
         begun = self._timer()
-        is_known = claimed(query)
+        is_known = claimed(query) if self.site is None else claimed(query, self.site.seconds)
         self._begun += self._timer() - begun  # waiting for another process is no work
         if is_known:
             known = query.result()

@@ -6,6 +6,7 @@ Whoever computes says so, and others wait for it; what is kept has a recipe, and
 from __future__ import annotations
 
 import io
+from math import inf
 from time import perf_counter
 from typing import TYPE_CHECKING, Final
 
@@ -28,8 +29,11 @@ if TYPE_CHECKING:
 _log: Final = logger("nectar.polars")
 
 
-def claimed(query: Query) -> bool:
-    """Whether another process has computed the result meanwhile; otherwise this one says that it does."""
+def claimed(query: Query, seconds: float = inf) -> bool:
+    """Whether another process has computed the result meanwhile; otherwise this one says that it does.
+
+    seconds: that the computation takes, as far as that is known.
+    """
     root = query.keyed.program.root
     settings = query.session.settings
     if query.root.refusal or settings.refresh or query.catalog.read_only or not query.keyed.sources:
@@ -37,7 +41,7 @@ def claimed(query: Query) -> bool:
     if query.keyed.is_result(root):  # whoever makes it again reserves it, and would wait for us
         return False
     try:
-        taken = query.session.reservations.take_or_wait(query.root.key)
+        taken = query.session.reservations.take_or_wait(query.root.key, seconds)
     except EnvironmentFailure as failure:
         _log.info("others may compute the same: %s", failure)
         return False

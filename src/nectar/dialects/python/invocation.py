@@ -170,7 +170,8 @@ class Invocation:
         """Whether another process has computed the result meanwhile; otherwise it is this one that does."""
         if self.flight is None or self.refreshing or self.memo.is_quick(_QUICK) or self.catalog.read_only:
             return False
-        taken = self.session.reservations.take_or_wait(self.keyed.key)
+        expected = self.session.steering.sites.named(self.memo.label).seconds
+        taken = self.session.reservations.take_or_wait(self.keyed.key, expected)
         if isinstance(taken, Entry):
             if self._open(taken):
                 self.abandon()

@@ -10,6 +10,7 @@ import math
 from collections import OrderedDict
 from contextlib import nullcontext
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 import grpc
@@ -75,7 +76,8 @@ def claim(query: Query) -> None:
         return
     try:
         with query.timing.waiting() if query.timing is not None else nullcontext():
-            taken = query.session.reservations.take_or_wait(query.keyed.root.key)
+            expected = inf if query.timing is None or query.timing.site is None else query.timing.expected
+            taken = query.session.reservations.take_or_wait(query.keyed.root.key, expected)
     except EnvironmentFailure as failure:
         _log.info("others may compute the same: %s", failure)
         return
