@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from nectar.catalog.service import Catalog
@@ -21,7 +20,6 @@ from nectar.model.entry import Entry, Reservation
 from nectar.threads import started
 from nectar.trust.secrets import logger
 from nectar.waiting.breaker import TIMES
-from nectar.waiting.health import worth
 
 if TYPE_CHECKING:  # loaded with the first flight
     from concurrent.futures import Future
@@ -164,18 +162,13 @@ class Reservations:
         self._pause = self._stop.wait if pause is None else pause
         self._thread: threading.Thread | None = None
 
-    def take_or_wait(self, key: bytes, saves: float = inf) -> Reservation | Entry | None:
+    def take_or_wait(self, key: bytes) -> Reservation | Entry | None:
         """The right to compute a key; or its entry, once another process has made it; or None: compute it anyway.
 
         None after another process gave up: its result was not kept, so that queueing up would only cost time. None,
-        too, if the other shows no sign of life. saves: seconds that the computation takes, as far as that is known.
-        Raises CatalogUnavailableError if the catalog does not answer in time, or has been so slow that asking costs
-        more than that is worth.
+        too, if the other shows no sign of life. Raises CatalogUnavailableError if the catalog does not answer in time, or
+        has been so slow that asking costs more than it is worth (waiting/health.py: `worth`).
         """
-        with worth(saves):
-            return self._take_or_wait(key)
-
-    def _take_or_wait(self, key: bytes) -> Reservation | Entry | None:
         waited = False
         while True:
             answer = self._catalog.reserve(key, HOLD)

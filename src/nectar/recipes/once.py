@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
+from math import inf
 from pathlib import Path
 from typing import Final, Generic, TypeVar
 
@@ -23,6 +24,7 @@ from nectar.model.entry import Entry, Reservation
 from nectar.trust.files import make_folder, read, replace
 from nectar.trust.home import access_of
 from nectar.trust.secrets import redacted
+from nectar.waiting.health import worth
 
 _T = TypeVar("_T")
 _FOLDER: Final = "rebuilds"  # in the home of a catalog: what came of attempts that failed
@@ -93,7 +95,8 @@ def _among_processes(catalog: Catalog, attempt: Attempt[_T]) -> _T:
     asked = catalog.clock.now()
     try:
         while True:
-            taken = reservations.take_or_wait(attempt.key)
+            with worth(inf):  # somebody has asked for it
+                taken = reservations.take_or_wait(attempt.key)
             if isinstance(taken, Entry):
                 return attempt.present(taken)
             if taken is not None:

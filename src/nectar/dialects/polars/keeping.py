@@ -22,6 +22,7 @@ from nectar.report.site import call_site
 from nectar.rewrite.choose import Choice
 from nectar.session import Session
 from nectar.trust.secrets import logger
+from nectar.waiting.health import worth
 
 if TYPE_CHECKING:
     from nectar.dialects.polars.pickling import Pickles
@@ -41,7 +42,8 @@ def claimed(query: Query, seconds: float = inf) -> bool:
     if query.keyed.is_result(root):  # whoever makes it again reserves it, and would wait for us
         return False
     try:
-        taken = query.session.reservations.take_or_wait(query.root.key, seconds)
+        with worth(seconds):
+            taken = query.session.reservations.take_or_wait(query.root.key)
     except EnvironmentFailure as failure:
         _log.info("others may compute the same: %s", failure)
         return False

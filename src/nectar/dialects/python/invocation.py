@@ -26,6 +26,7 @@ from nectar.report.run import Part
 from nectar.session import Session
 from nectar.store.problem import Damaged, Gone
 from nectar.trust.secrets import logger
+from nectar.waiting.health import worth
 
 if TYPE_CHECKING:
     from nectar.dialects.python.computing import Computation
@@ -170,8 +171,8 @@ class Invocation:
         """Whether another process has computed the result meanwhile; otherwise it is this one that does."""
         if self.flight is None or self.refreshing or self.memo.is_quick(_QUICK) or self.catalog.read_only:
             return False
-        expected = self.session.steering.sites.named(self.memo.label).seconds
-        taken = self.session.reservations.take_or_wait(self.keyed.key, expected)
+        with worth(self.session.steering.sites.named(self.memo.label).seconds):
+            taken = self.session.reservations.take_or_wait(self.keyed.key)
         if isinstance(taken, Entry):
             if self._open(taken):
                 self.abandon()

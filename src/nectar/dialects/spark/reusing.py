@@ -30,6 +30,7 @@ from nectar.rewrite.choose import Choice, choose, choose_opened
 from nectar.rewrite.consistency import reusable
 from nectar.store.problem import Damaged, Gone
 from nectar.trust.secrets import logger
+from nectar.waiting.health import worth
 
 if TYPE_CHECKING:
     from nectar.catalog.handover import Handover
@@ -75,9 +76,9 @@ def claim(query: Query) -> None:
     if query.keyed.root.refusal or settings.refresh or query.catalog.read_only:
         return
     try:
-        with query.timing.waiting() if query.timing is not None else nullcontext():
-            expected = inf if query.timing is None or query.timing.site is None else query.timing.expected
-            taken = query.session.reservations.take_or_wait(query.keyed.root.key, expected)
+        expected = inf if query.timing is None or query.timing.site is None else query.timing.expected
+        with worth(expected), query.timing.waiting() if query.timing is not None else nullcontext():
+            taken = query.session.reservations.take_or_wait(query.keyed.root.key)
     except EnvironmentFailure as failure:
         _log.info("others may compute the same: %s", failure)
         return
