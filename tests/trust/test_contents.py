@@ -8,7 +8,7 @@ import pytest
 from tests.trust.conftest import ALICE, MALLORY, MARK_OF_ANOTHER, TEAM, memo
 
 from nectar.catalog.embedded import open_catalog
-from nectar.errors import UntrustedError
+from nectar.errors import UntrustedError, UserError
 from nectar.settings import Settings
 from nectar.trust.contents import INDEX
 from nectar.trust.home import access_of, opened, share
@@ -174,6 +174,50 @@ def test_what_somebody_else_has_planted_is_not_shared(place):
     os.chown(home / INDEX, MALLORY, MALLORY)
     with pytest.raises(UntrustedError, match=f"belongs to user {MALLORY}"):
         share(home, TEAM, writing=True)
+
+
+@pytest.mark.parametrize("is_home", [True, False])
+@pytest.mark.parametrize("name", ["passwords.txt", ".ssh/id_rsa", "results/mine.csv", "catalog.sqlite", "verified-x"])
+def test_a_folder_with_other_things_in_it_is_shared_with_nobody(tmp_path, name, is_home):
+    home = tmp_path / "home"
+    if is_home:
+        filled(home)
+    path = home / name
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.write_text("for nobody else")
+    before = {each: each.lstat() for each in (home, *home.rglob("*"))}
+    with pytest.raises(UserError, match=f"cannot be shared: {home / name.partition('/')[0]}.* is in it"):
+        share(home, os.getegid(), writing=True)
+    assert {each: each.lstat() for each in (home, *home.rglob("*"))} == before, "nothing is touched"
+
+
+def test_a_project_whose_folders_have_names_of_ours_is_shared_with_nobody(tmp_path):
+    for name in ("results", "programs"):
+        (tmp_path / name).mkdir()
+    with pytest.raises(UserError, match="is no part of a home"):
+        share(tmp_path, os.getegid(), writing=True)
+
+
+def test_a_store_elsewhere_is_shared_if_nothing_else_is_in_it(place):
+    store = place / "store"
+    catalog = open_catalog(Settings(home=place / "home", reserve=0, inline=0, store=str(store)))
+    catalog.keep(b"k" * 32, b"p" * 32, list(range(5000)), seconds=9.0)
+    catalog.close()
+    for _ in range(2):
+        assert share(store, TEAM, writing=True, store=True).access.group == TEAM
+    (store / "notes.txt").touch()
+    with pytest.raises(UserError, match=r"notes.txt is in it, which is no part of a store"):
+        share(store, TEAM, writing=True, store=True)
+
+
+def test_a_home_with_all_that_programs_leave_in_it_is_shared_again_and_again(place):
+    home = place / "home"
+    assert "1 kept" in memo(0, 1, home)[0]
+    for note in (MARK_OF_ANOTHER, f"shared.json.{1:032x}", "was-open"):
+        (home / note).touch(mode=0o600)
+    for _ in range(2):
+        share(home, TEAM, writing=True)
+        assert "1 of 1 part reused" in memo(0, 1, home)[0]
 
 
 def test_a_mark_of_sharing_that_others_may_write_to_does_not_count(place):

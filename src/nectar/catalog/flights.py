@@ -166,8 +166,8 @@ class Reservations:
         """The right to compute a key; or its entry, once another process has made it; or None: compute it anyway.
 
         None after another process gave up: its result was not kept, so that queueing up would only cost time. None,
-        too, if the other shows no sign of life. Raises CatalogUnavailableError if the catalog does not answer in time, or
-        has been so slow that asking costs more than it is worth (waiting/health.py: `worth`).
+        too, if the other shows no sign of life. Raises CatalogUnavailableError if the catalog does not answer in time,
+        or has been so slow that asking costs more than it is worth (waiting/health.py: `worth`).
         """
         waited = False
         while True:

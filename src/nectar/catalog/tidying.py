@@ -18,8 +18,7 @@ from typing import Final
 from nectar.catalog.index.base import Index
 from nectar.store.store import Store
 from nectar.store.verify import LASTS
-from nectar.trust.contents import MARKS
-from nectar.trust.home import MARK
+from nectar.trust.contents import MARK, MARKS
 
 _ASIDE: Final = re.compile(r"(.+)\.[0-9a-f]{32}")  # being written, to take the place of another (trust.files.replace)
 _NAMES: Final = {  # by folder: of files that are replaced

@@ -74,7 +74,7 @@ def init(group: str | None, read_only: bool, home: Path | None, as_json: bool) -
         if number is not None:
             share(settings.home.absolute(), number, writing=not read_only)
             if root := local_root(settings.store):
-                share(Path(root).absolute(), number, writing=not read_only)
+                share(Path(root).absolute(), number, writing=not read_only, store=True)
         open_catalog(settings).close()
         shared = opened(settings.home).access.group
         if as_json:

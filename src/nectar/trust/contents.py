@@ -27,12 +27,34 @@ _OURS: Final = frozenset(("results", "programs", "rebuilds", "holders"))  # name
 _FOLDERS: Final = ("results", "results/data", "results/staging", "results/trash", "programs", "rebuilds")
 _OPEN_BEFORE: Final = "was-open"  # others could write there until the time of this file
 _INDEX_OPEN: Final = "index-was-open"  # holds the number of an index that others could write to
+MARK: Final = "shared.json"  # its owner shares it
+_ASIDE: Final = re.compile(r"\.[0-9a-f]{32}")  # behind the name of a file that is being written (files.replace)
+_RESULTS: Final = frozenset(("data", "staging", "trash"))  # what a store has in its folder
 _SPARE: Final = f"{INDEX}-spare"  # holds nothing
 
 
 def ours(folder: Path) -> list[str]:
     """The names in a folder that are those of a home."""
     return [name for name in os.listdir(folder) if name in _OURS or name.startswith(INDEX) or MARKS.fullmatch(name)]
+
+
+def strange_in(folder: Path, *, store: bool = False) -> str:
+    """What lies in a folder and is no part of a home, or of a store if it is one; empty if all is.
+
+    A folder that happens to have a name of ours is part of a home only beside what a home has and nothing else.
+    """
+    names = os.listdir(folder)
+    is_home = INDEX in names or "holders" in names
+    for name in names:
+        is_part = name in _RESULTS if store else is_home and (name in _OURS or name.startswith(INDEX))
+        if not is_part and not _is_note(_ASIDE.sub("", name)):
+            return str(folder / name)
+    results = folder / "results"
+    return strange_in(results, store=True) if not store and results.is_dir() and not results.is_symlink() else ""
+
+
+def _is_note(name: str) -> bool:
+    return name in (MARK, _OPEN_BEFORE, _INDEX_OPEN) or MARKS.fullmatch(name) is not None
 
 
 def refuse_planted(folder: Path, writers: str = "", access: Access = PRIVATE, owner: int | None = None) -> None:

@@ -16,12 +16,11 @@ from typing import Final, NamedTuple
 
 from nectar.errors import CatalogFailure, UntrustedError, UserError
 from nectar.trust import contents, files, people
-from nectar.trust.contents import INDEX, close_to_others, doubt_what_was_open, ours, refuse_planted
+from nectar.trust.contents import INDEX, MARK, close_to_others, doubt_what_was_open, ours, refuse_planted, strange_in
 from nectar.trust.files import PRIVATE, Access
 from nectar.trust.places import distrust, has_list, others_may_write, remove_lists
 
 _WRITING: Final = stat.S_IWGRP | stat.S_IWOTH
-MARK: Final = "shared.json"  # in a home: its owner shares it
 
 
 class Home(NamedTuple):
@@ -113,10 +112,10 @@ def access_of(folder: Path) -> Access | None:
     return home.access if home.writable else None
 
 
-def share(folder: Path, group: int, *, writing: bool) -> Home:
-    """The folder is a home that members of a group use, with everything that is in it.
+def share(folder: Path, group: int, *, writing: bool, store: bool = False) -> Home:
+    """The folder is a home that members of a group use, with everything that is in it; nothing else may be in it.
 
-    writing: they may keep results and delete those of others; otherwise they may only read.
+    writing: they may keep results and delete those of others; otherwise they may only read. store: it holds results.
     """
     if not people.KNOWN:
         raise UserError("homes can be shared by a group only where files belong to users and groups")
@@ -124,8 +123,7 @@ def share(folder: Path, group: int, *, writing: bool) -> Home:
         raise UserError(f"{folder} cannot be shared by {people.group_called(group)}: you are not in it")
     _refuse_to_share(folder, _make(folder, group if writing else None))
     status = _status(folder)
-    if status.st_uid != people.me():
-        raise UserError(f"{folder} belongs to {people.user_called(status.st_uid)}: only they can share it")
+    _refuse_what_is_not_ours(folder, status, store)
     if _shared_access(folder, status) is None:
         _tighten(folder, status)
     refuse_planted(folder, access=_shared_access(folder, status) or PRIVATE, owner=status.st_uid)
@@ -142,7 +140,18 @@ def share(folder: Path, group: int, *, writing: bool) -> Home:
         raise CatalogFailure(
             f"{folder} could not be given to {people.group_called(group)}: can its file system do that?"
         )
-    return opened(folder)
+    return opened(folder, store=store)
+
+
+def _refuse_what_is_not_ours(folder: Path, status: os.stat_result, store: bool) -> None:
+    """Raises UserError if a folder is not this user's, or has anything in it but a home, or a store if it is one."""
+    if status.st_uid != people.me():
+        raise UserError(f"{folder} belongs to {people.user_called(status.st_uid)}: only they can share it")
+    if strange := strange_in(folder, store=store):
+        raise UserError(
+            f"{folder} cannot be shared: {strange} is in it, which is no part of a {'store' if store else 'home'}, and "
+            "the group would be given that as well. Name another folder, or a new one"
+        )
 
 
 def _refuse_to_share(folder: Path, reason: str) -> None:
