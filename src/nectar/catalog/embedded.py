@@ -34,6 +34,7 @@ from nectar.trust import people
 from nectar.trust.contents import INDEX, MARKS
 from nectar.trust.files import Access
 from nectar.trust.home import Home, opened
+from nectar.trust.pinned import pinned
 from nectar.waiting.answering import step
 
 if TYPE_CHECKING:
@@ -67,9 +68,12 @@ def open_catalog(
         settings = replace(settings, verify="before")
     if health is not None:
         reach = _stepping(reach)
+    place = pinned(home)
+    in_place = bool if place is None else place.refuse_exchanged
     index: Index = SqliteIndex(
-        home.folder / INDEX, reach=reach, read_only=settings.read_only, access=home.access, alone_if_full=alone_if_full
-    )
+        home.folder / INDEX, reach=reach, read_only=settings.read_only, access=home.access,
+        alone_if_full=alone_if_full, in_place=in_place,
+    )  # fmt: skip
     if health is not None:
         index = cast("Index", GuardedIndex(index, health))
         kind = SystemMounts().kind(str(home.folder), 0, 0.0) if sys.platform == "linux" else ""
@@ -88,6 +92,7 @@ def open_catalog(
         on_damage=on_damage,
         background=True,
         open_until=home.open_until,
+        in_place=in_place,
     )
     presence = Presence(None if settings.read_only else home.folder, home.access)
     collector = Collector(index, store, budget_of(settings), policy_named(settings.policy), clock, presence)

@@ -34,6 +34,7 @@ class Store:
         verified: Which results were verified on this machine; by default remembered as long as the store lives.
         on_damage: Hears of damage, whoever finds it: an opening, or the verifier in its own thread.
         background: Whether opened results are verified in the background.
+        in_place: Raises StoreFailure if the home of the store was taken away.
         open_until: When others could write to it last. Who had a file open then could still change what is in it.
     """
 
@@ -48,11 +49,13 @@ class Store:
         on_damage: OnDamage = unheard,
         background: bool = False,
         open_until: float = 0.0,
+        in_place: Callable[[], object] = bool,
     ) -> None:
         self.root = os.fspath(root)
         self.clock = SystemClock() if clock is None else clock
         self.verified = Verified() if verified is None else verified
         self._files = _files_of(self.root, reach, access)
+        self._in_place = in_place
         self._reach, self._access, self._on_damage, self._open_until = reach, access, on_damage, open_until
         self._damaged_ones: set[str] = set()  # locations, as far as this process has found out
         self._verifier = Verifier(self._verify) if background else None
@@ -65,6 +68,7 @@ class Store:
         """A result to be written at a location. A context manager: left without `publish`, nothing stays."""
         from nectar.store.commit import Aside, InPlace, Staging
 
+        self._in_place()
         place = Aside if self._files.renames else InPlace
         return Staging(place(self._files, location))
 

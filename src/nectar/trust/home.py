@@ -87,6 +87,12 @@ def opened(folder: Path, *, reading: bool = False, tighten: bool = True, store: 
     return home
 
 
+def judge_again(home: Home, used: os.stat_result) -> None:
+    """Raises UntrustedError if what was opened in the place of a home is not one that may be used."""
+    group = home.access.group if home.access.writing else None
+    _refuse(home.folder, distrust(home.folder, group=group, owner=home.owner, used=used))
+
+
 def _nearest(path: Path) -> Path:
     """The nearest above that is there."""
     return next(each for each in path.parents if os.path.lexists(each))

@@ -21,7 +21,7 @@ from nectar.catalog.index.inside import inside, is_cut_off
 from nectar.catalog.index.locks import patiently
 from nectar.catalog.index.schema import MIGRATIONS, VERSION
 from nectar.catalog.index.spare import Spare, lacks_room
-from nectar.errors import CatalogFailure, CatalogUnavailableError
+from nectar.errors import CatalogFailure, CatalogUnavailableError, StoreFailure
 from nectar.faults import Reach, nowhere
 from nectar.forks import in_child
 from nectar.trust.files import PRIVATE, Access
@@ -46,10 +46,12 @@ class Transactions:
         read_only: bool = False,
         access: Access = PRIVATE,
         alone_if_full: bool = False,
+        in_place: Callable[[], object] = bool,
     ) -> None:
         self.path = Path(path)
         self.read_only = read_only
         self._reach, self._access, self._alone_if_full = reach, access, alone_if_full
+        self._in_place = in_place  # raises if the path leads to another file by now
         self._spare = Spare(self.path, reach, access)
         self._let_go: Callable[[], object] = bool  # lets go of the files that others must not open
         self._open()
@@ -95,6 +97,7 @@ class Transactions:
         self._alone = alone
         self._connection = connect(self.path, self.read_only, self._access, alone)
         try:
+            self._in_place()
             self._prepare()
         except BaseException:
             self._connection.close()
@@ -233,8 +236,18 @@ class Transactions:
                 self._lock.release()
         with self._reading, inside:  # another thread writes, or waits for its turn to write
             if self._reader is None:
-                self._reader = connect(self.path, True, self._access)
+                self._reader = self._second()
             return patiently(partial(action, self._reader))
+
+    def _second(self) -> sqlite3.Connection:
+        """Another connection to the same file."""
+        connection = connect(self.path, True, self._access)
+        try:
+            self._in_place()
+        except StoreFailure as failure:
+            connection.close()
+            raise CatalogUnavailableError(str(failure)) from failure
+        return connection
 
     def _version(self) -> int:
         """Changes whenever somebody else has written."""
