@@ -417,3 +417,22 @@ def test_a_store_of_a_kind_that_nobody_knows_is_a_setting_that_means_nothing(tmp
     pytest.importorskip("fsspec")
     with pytest.raises(SettingError, match="what kind of store"):
         open_catalog(Settings(home=tmp_path / "home", store=url))
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["simplecache::file://{}", "dir::file://{}", "filecache::local://{}", "simplecache::{}", "dir::simplecache::file://{}",
+     "zip::file://{}/x.zip", "file:{}"],
+)  # fmt: skip
+def test_a_url_that_ends_at_files_of_this_machine_is_no_way_around_who_owns_them(tmp_path, url):
+    pytest.importorskip("fsspec")
+    with pytest.raises(SettingError, match="what kind of store"):
+        open_catalog(Settings(home=tmp_path / "home", store=url.format(tmp_path / "store")))
+    assert not (tmp_path / "store").exists()
+
+
+def test_a_chain_that_ends_elsewhere_and_a_path_with_colons_are_stores(tmp_path):
+    pytest.importorskip("fsspec")
+    filled(tmp_path / "home", store="dir::memory://somewhere")
+    filled(tmp_path / "another", store=str(tmp_path / "a::b"))
+    assert list((tmp_path / "a::b").rglob("object.pickle"))

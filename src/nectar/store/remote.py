@@ -22,7 +22,9 @@ class RemoteFiles:
 
     def __init__(self, url: str, reach: Reach) -> None:
         core = import_module("fsspec.core")  # only who uses a URL needs it
+        _refuse_local(url)
         self._system, self._root = core.url_to_fs(url)
+        _refuse_local(url, self._system)
         self._reach = reach
 
     def show(self, path: str) -> str:
@@ -120,3 +122,15 @@ def _item(info: Mapping[str, Any]) -> Item:
         size=int(info.get("size") or 0),
         modified=float(modified),
     )
+
+
+def _refuse_local(url: str, system: Any = None) -> None:
+    """Raises ValueError if a URL leads to files of this machine, through whatever: nobody would look whose they are."""
+    *chain, last = url.split("::")
+    local = bool(chain) and last.partition("://")[0] in ("file", "local", last)
+    while system is not None and not local:
+        protocol = getattr(system, "protocol", ())
+        local = "file" in ((protocol,) if isinstance(protocol, str) else protocol)
+        system = getattr(system, "fs", None)
+    if local:
+        raise ValueError("it leads to files of this machine: name their folder by its path")

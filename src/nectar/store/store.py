@@ -241,8 +241,11 @@ class Store:
 def local_root(root: str) -> str | None:
     """The path that a root means; None if it lies behind a URL."""
     scheme, separator, rest = root.partition("://")
-    if separator and scheme not in {"file", "local"}:
+    is_chain = "::" in scheme and "/" not in scheme.partition("::")[0]
+    if is_chain or (separator and scheme not in {"file", "local"}):
         return None
+    if scheme.startswith(("file:", "local:")):
+        raise SettingError(f"nobody knows what kind of store {root} is: two slashes are missing; or name a path")
     return rest if separator else root
 
 
