@@ -215,7 +215,7 @@ def test_no_path_leads_out_of_the_names(fs, tmp_path, monkeypatch, path, suffix)
             action(path)
 
 
-@pytest.mark.parametrize("kind", ["endless", "pipe", "too long", "deep", "a name that is none"])
+@pytest.mark.parametrize("kind", ["endless", "pipe", "too long", "deep", "deep below", "a name that is none"])
 def test_strange_pointer_files_are_refused(named, tmp_path, kind):
     path = tmp_path / "x.nectar.json"
     content = pointer_to(nectar.open("team/clicks").made, None, [])
@@ -227,6 +227,8 @@ def test_strange_pointer_files_are_refused(named, tmp_path, kind):
         path.write_bytes(content + b" " * (17 << 20))
     elif kind == "deep":
         path.write_bytes(b"[" * 1_000_000)
+    elif kind == "deep below":
+        path.write_bytes(b'{"a":' * 50_000 + b"1" + b"}" * 50_000)
     else:
         path.write_bytes(content.replace(b'"name": ""', b'"name": "../\\u001b[2J"'))
         assert b"001b" in path.read_bytes()

@@ -8,7 +8,8 @@ import pytest
 from tests.trust.conftest import ALICE, MALLORY, MARK_OF_ANOTHER, TEAM, memo
 
 from nectar.catalog.embedded import open_catalog
-from nectar.errors import UntrustedError, UserError
+from nectar.catalog.index.sqlite import SqliteIndex
+from nectar.errors import CatalogFailure, UntrustedError, UserError
 from nectar.settings import Settings
 from nectar.trust.contents import INDEX
 from nectar.trust.home import access_of, opened, share
@@ -79,6 +80,17 @@ def test_an_index_that_lies_elsewhere_too_is_refused_in_a_closed_folder(tmp_path
         os.link(home / INDEX, tmp_path / "elsewhere.db")
     home.chmod(folder)
     refused(home, "no plain file" if how == "link" else "another name elsewhere")
+
+
+@pytest.mark.parametrize("reading", [True, False])
+def test_an_index_that_is_a_link_to_itself_is_an_error_that_says_so(tmp_path, reading):
+    home = tmp_path / "home"
+    opened(home)
+    (home / INDEX).symlink_to(INDEX)
+    with pytest.raises(UntrustedError, match="no plain file"):
+        open_catalog(Settings(home=home, read_only=reading))
+    with pytest.raises(CatalogFailure):
+        SqliteIndex(home / INDEX, read_only=reading)
 
 
 @pytest.mark.parametrize("name", [INDEX, f"{INDEX}-wal"])

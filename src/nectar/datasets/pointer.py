@@ -61,7 +61,7 @@ def read_pointer(path: Path) -> Pointer:
         is_key = len(bytes.fromhex(pointer.key)) == 32
     except OSError as error:
         raise UnknownNameError(f"the pointer file {path} cannot be read: {error.strerror}") from error
-    except (msgspec.MsgspecError, ValueError) as error:
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise UnknownNameError(f"{path} is no pointer file of Nectar: {error}") from error
     if pointer.nectar > FORMAT:
         raise UnknownNameError(

@@ -87,7 +87,11 @@ def _open_for_reading(path: Path) -> sqlite3.Connection:
 
 def _checked(path: Path, mode: str) -> sqlite3.Connection:
     connection = sqlite3.connect(
-        f"{path.resolve().as_uri()}?{mode}", uri=True, timeout=0, isolation_level=None, check_same_thread=False
+        f"{Path(os.path.abspath(path)).as_uri()}?{mode}",
+        uri=True,
+        timeout=0,
+        isolation_level=None,
+        check_same_thread=False,
     )
     try:
         connection.execute("SELECT 1 FROM sqlite_master").fetchone()
