@@ -143,6 +143,33 @@ def test_what_cannot_be_rebuilt_goes_last_of_all(tmp_path, clock):
     catalog.close()
 
 
+@pytest.mark.parametrize("wrong", ["number = number | (1 << 46)", "number = number | (1 << 60)"])
+@pytest.mark.parametrize("what", ["size", "doomed", "files"])
+def test_a_damaged_total_empties_no_store(catalog, caplog, what, wrong):
+    for number in range(5):
+        keep(catalog, number)
+    catalog.collector.budget = Budget(size=1 << 40, files=1000)
+    catalog.index._write("damage", lambda it: it.execute(f"UPDATE counts SET {wrong} WHERE what = ?", (what,)))
+    assert catalog.collector.enforce().evicted == []
+    keep(catalog, 5)
+    assert there(catalog) == list(range(6))
+    assert catalog.usage().entries == 6
+    assert "counted anew" in caplog.text
+
+
+def test_a_damaged_total_is_no_error_and_counted_anew_once_a_day(catalog, clock):
+    keep(catalog, 0)
+    catalog.index._write("damage", lambda it: it.execute("UPDATE counts SET what = 'entrier' WHERE what = 'entries'"))
+    catalog.index._write("damage", lambda it: it.execute("UPDATE counts SET number = 'x' WHERE what = 'doomed'"))
+    catalog.index._write("damage", lambda it: it.execute("UPDATE counts SET number = -7 WHERE what = 'files'"))
+    assert (catalog.usage().entries, catalog.usage().doomed, catalog.usage().files) == (0, 0, 0)
+    keep(catalog, 1)
+    catalog.collector.sweep_if_due()
+    clock.move(2 * 86400.0)
+    catalog.collector.sweep_if_due()
+    assert catalog.usage().entries == 2
+
+
 def test_a_budget_of_files(catalog):
     for number in range(10):
         keep(catalog, number)

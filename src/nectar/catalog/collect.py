@@ -22,12 +22,14 @@ from nectar.clock import Clock
 from nectar.errors import CatalogFailure, StoreFailure
 from nectar.model.entry import Entry, Lease, Reservation
 from nectar.store.layout import key_of
+from nectar.trust.secrets import logger
 
 if TYPE_CHECKING:
     from nectar.catalog.index.base import Index
     from nectar.store.remove import Found
     from nectar.store.store import Store
 
+_log: Final = logger("nectar.catalog")
 GRACE: Final = 3600.0  # seconds that files without a row are left alone: their writer may be about to add it
 SWEEP_EVERY: Final = 86400.0  # seconds between sweeps; a sweep lists the whole store
 _REMEMBERED: Final = 180 * 86400.0  # seconds that what is known of inputs and programs stays without being seen
@@ -38,6 +40,7 @@ _ALL_RECORDS: Final = 2  # and all of them with all other records no more than t
 _ROUNDS: Final = 4  # how often room is looked for before giving up: others may take what was freed
 _SETTLING: Final = 600.0  # seconds after which nobody is about to keep the result that a recipe is of
 _RECORDS: Final = 1000  # of results, deleted in one transaction
+_COUNTED: Final = 600.0  # seconds for which totals are believed that were compared with the rows
 _BATCH: Final = 200  # entries evicted in one transaction
 
 
@@ -69,6 +72,7 @@ class Collector:
         self.clock = clock
         self.presence = Presence() if presence is None else presence
         self.tidy: Callable[[], object] = bool  # what else is swept; who opens the catalog knows it
+        self._counted = -math.inf  # when the totals were last compared with the rows
         self._in_vain = -math.inf  # when last no record was found that nobody needs
 
     def needed(self, coming: int = 0) -> Need:
@@ -100,6 +104,8 @@ class Collector:
     def enforce(self, coming: int = 0) -> Collected:
         """Evicts until the budget is kept, as far as pins and leases allow."""
         done = Collected()
+        if self.needed(coming):
+            self._count_anew()
         late = [each for each in (self.end_abandoned, lambda: self.delete_doomed(done)) if not _done(each)]
         for _ in range(_ROUNDS):
             forgotten = self._forget_unneeded(coming)
@@ -109,6 +115,15 @@ class Collector:
         for each in late:  # there was no room to write them down
             each()
         return done
+
+    def _count_anew(self) -> None:
+        """The total is that of the rows: otherwise a damaged one would empty the store, and keep it empty."""
+        now = self.clock.elapsed()
+        if now - self._counted < _COUNTED:
+            return
+        self._counted = now
+        if self.index.recount(apply=False) and self.index.recount():
+            _log.warning("the totals of the catalog did not fit its rows, and were counted anew")
 
     def _evict_some(self, wanted: Need, done: Collected, made_before: float = math.inf) -> bool:
         """One round over the entries; True if anything went."""
@@ -134,6 +149,7 @@ class Collector:
             usage, now = self.index.usage(self.clock.now()), self.clock.now()
             if usage.records + size <= limit // _ALL_RECORDS:
                 return self.has_room(size)
+            self._count_anew()
             some = Need(max(1, usage.size // _MOST_ROUNDS))
             if self._forget_some() or self._evict_some(some, Collected(), now - _SETTLING):
                 continue
@@ -252,6 +268,7 @@ class Collector:
         self.index.note_pass("sweep", now)
         if math.isinf(last):  # a new catalog
             return
+        self._count_anew()
         self.index.forget_old(now - _REMEMBERED)
         self.sweep(halted=halted)
 

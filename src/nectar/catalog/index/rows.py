@@ -101,6 +101,9 @@ def inline_size(entry: Entry) -> int:
     return 0 if entry.inline is None else entry.size
 
 
+_TOTALS: Final = frozenset(Usage.__struct_fields__)
+
+
 def usage_of(connection: sqlite3.Connection, now: float) -> Usage:
     """The totals, in one statement: what was pending a moment ago may be an entry now."""
     statement = (
@@ -108,7 +111,9 @@ def usage_of(connection: sqlite3.Connection, now: float) -> Usage:
         " UNION ALL SELECT 'index', MAX(0, (page_count - freelist_count) * page_size - ?) "
         "FROM pragma_page_count, pragma_freelist_count, pragma_page_size"
     )
-    return Usage(**dict(connection.execute(statement, (now, USUAL_RECORDS)).fetchall()))
+    found = connection.execute(statement, (now, USUAL_RECORDS)).fetchall()
+    # A damaged total counts as nothing, until somebody counts anew.
+    return Usage(**{what: max(0, number) for what, number in found if what in _TOTALS and isinstance(number, int)})
 
 
 def totals_of(connection: sqlite3.Connection) -> Totals:
