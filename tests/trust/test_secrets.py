@@ -21,6 +21,9 @@ CALLED = [
     f'{{"conn": "host=h password={CANARY}"}}', f"url=https://h/?token={CANARY}", f'x = "password={CANARY}"',
     f"OSError: could not connect with password={CANARY}", f"a: b: c=d: 'e=f, password={CANARY}'",
     f"Authorization: Bearer {CANARY}", f"{{'Authorization': 'Basic {CANARY}'}}", f"connection_string={CANARY}",
+    f"machine h login u password {CANARY}", f"password=(\n '{CANARY}')", f"password: |\n  {CANARY}\n  {CANARY}\n",
+    f"('passwd', '{CANARY}')", f"['db_password','{CANARY}']", f"curl -u admin:{CANARY} x", f"sshpass -p {CANARY} ssh h",
+    f"curl --user 'admin:{CANARY}' x", f"token: >-\n\t{CANARY}",
 ]  # fmt: skip
 ADDRESSES = [
     f"postgresql://bob:{CANARY}@db/x", f"postgresql://bob:p@ss/{CANARY}@db/x", f"https://{CANARY}@host/x",
@@ -33,6 +36,11 @@ LOOKS = [
     f"sk_live_{KEY}", f"AIza{KEY}abc", f"ya29.{KEY}", f"npm_{KEY}abcd", f"pypi-{KEY}", f"dapi{KEY}", f"hf_{KEY}",
     f"SG.{KEY}.{KEY}", f"https://hooks.slack.com/services/T1/B1/{KEY}", f"bearer {KEY}",
     "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl",
+    f"dop_v1_{KEY}{KEY}", f"shpat_{KEY}", f"sq0atp-{KEY[:22]}", f"lin_api_{KEY}abcd", f"glsa_{KEY}_12345678",
+    f"AGE-SECRET-KEY-1{KEY.upper()}", f"hvs.{KEY}", f"123456789:AA{KEY}", f"glrt-{KEY}", f"ATATT3{KEY}",
+    f"sntrys_{KEY}",
+    f"pscale_pw_{KEY}", f"dp.pt.{KEY}", f"dckr_pat_{KEY}", f"NRAK-{KEY}", f"GOCSPX-{KEY}", f"whsec_{KEY}", f"key-{KEY}",
+    f"abc.atlasv1.{KEY}{KEY}", f"https://discord.com/api/webhooks/12345678/{KEY}",
     f"-----BEGIN RSA PRIVATE KEY-----\n{KEY}\n-----END RSA PRIVATE KEY-----", f"-----BEGIN PRIVATE KEY-----\n{KEY}",
 ]  # fmt: skip
 INNOCENT = [
@@ -40,6 +48,8 @@ INNOCENT = [
     "abfs://container@account/x", "filter of orders.parquet", "f(key='a', keys=[1])", "at 10:30:00", "compass=3",
     "tokenizer='bert'", "assignment=3", "signal=3 monkey=4", "max_tokens=3", "a password of nobody", "password=None",
     "{'a': 'b@c'}", "read basic information", "eyJust a word", "sk-learn", "x = yield", "dtype: Int64", "col('pass')",
+    "f('token', 'x')", "select(['id', 'token'])", "docker run -u 1000:1000 x", "a | b", "key-value", "login of bob",
+    "(1, 'a')", "pattern.", "12345678:ab", "xai-search",
 ]  # fmt: skip
 
 
@@ -123,7 +133,12 @@ HOSTILE = [
     ("password", " ", "x"), ("identified", " ", ""), ("token=", "\\", ""), ("", "basic ", ""), ("bearer ", "a", "!"),
     ('token="""', "a", ""), ("", "token='''", "\n"), ("key:", " a|", ""), ('key="', '\\"', "\n"), ("", 'key="\n', ""),
     ("--", "-", " "), ("", "--key ", ""), ("-----BEGIN ", "A ", ""), ("", "-----BEGIN PRIVATE KEY", ""),
-    ("", "SG.aaaaaaaaaaaaaaaa", ""), ("token ", "a", ""),
+    ("", "SG.aaaaaaaaaaaaaaaa", ""), ("token ", "a", ""), ("", "key-", ""), ("", "hvs.", ""),
+    ("password: |\n", " ", ""),
+    ("", "password: |\n ", ""), ("password: |\n", " a\n", "x"), ("", "-u a", ""), ("-u ", "a", ""),
+    ("", "login a ", ""),
+    ("", "('token','", ""), ("('token','", "a", ""), ("", "(  ", ""), ("('", "token", ""), ("", "glsa_", ""),
+    ("", "1234567890:AA", ""), ("password=(", " ", ""), ("", "sshpass -p ", ""), ("", "password=( ", ""),
 ]  # fmt: skip
 
 

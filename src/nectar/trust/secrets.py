@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from typing import Final
 
+from nectar.trust.looks import BEFORE_PASSWORDS, PREFIXED, SIGNS
+
 HIDDEN: Final = "..."
 _WINDOW: Final = 400  # bytes on both sides of a sign that are looked at, in what is long
 _LONG: Final = 1 << 14
@@ -41,7 +43,7 @@ _SIGNS: Final = (
     "key", "identified", "connection", "connstr", "conn_str", "session", "access", "://", "akia", "asia",
     "aroa", "aida", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "glpat-", "xox", "xapp-", "eyj", "sk-", "sk_",
     "rk_", "aiza", "ya29.", "npm_", "pypi-", "dapi", "hf_", "sg.", "hooks.slack", "private", "github_pat_",
-    "basic ",
+    "basic ", *SIGNS,
 )  # fmt: skip
 _LOOKS: Final = (
     r"-----BEGIN [A-Z ]{0,64}PRIVATE KEY.*?(?:-----END [A-Z ]{0,64}-----|\Z)",
@@ -60,6 +62,7 @@ _LOOKS: Final = (
     r"(?<![A-Za-z0-9])hf_[A-Za-z0-9]{24,}",
     r"(?<![A-Za-z0-9])SG\.[\w-]{16,}\.[\w-]{16,}",
     r"(?<=hooks\.slack\.com/)[\w/-]+",
+    *PREFIXED,
 )
 # What names in addresses hold besides: there `key` alone is one, and what is left out by mistake costs little.
 _IN_ADDRESSES: Final = r"token|auth|session|sig(nature)?$|^key$"
@@ -103,6 +106,8 @@ def redacted(text: str) -> str:
     text = _without_users(text)
     text = _header().sub(rf"\1{HIDDEN}", text)
     text = _scheme_and_token().sub(rf"\1{HIDDEN}", text)
+    text = _in_command().sub(rf"\1{HIDDEN}", text)
+    text = _in_pair().sub(rf"\1{HIDDEN}\2", text)
     return _without_values(_told(), _without_values(_called(), text))
 
 
@@ -132,7 +137,7 @@ def _any_looks_secret(content: bytes) -> bool:
 def _looks_secret(text: str) -> bool:
     if _looks().search(text) or any(not text.startswith(HIDDEN, begin) for begin, _ in _users(text)):
         return True
-    if _scheme_and_token().search(text):
+    if any(each().search(text) for each in (_scheme_and_token, _in_command, _in_pair)):
         return True
     return not all(map(_is_harmless, _all(_called(), text)))
 
@@ -222,6 +227,23 @@ def _scheme_and_token() -> re.Pattern[str]:
     return re.compile(r"(\b(?:bearer|basic)\s+)(?!\.\.\.)(?=[\w.~+/=-]*[\d=])[\w.~+/=-]{6,}", re.IGNORECASE)
 
 
+@cache
+def _in_command() -> re.Pattern[str]:
+    """A password behind an option of a command, or in a file of one."""
+    return re.compile(rf"""((?:{"|".join(BEFORE_PASSWORDS)})["']?)(?!\.\.\.)[^\s"']+""")
+
+
+_WORD_OF_SECRET: Final = r"passw(?:or)?d|passphrase|pwd|secret|token|api[_-]?key|access[_-]?key|auth"
+
+
+@cache
+def _in_pair() -> re.Pattern[str]:
+    """A name and a value, both in quotes and alone in brackets."""
+    between = r"""["']\s{0,32},\s{0,32}[rbfuRBFU]{0,2}["']"""
+    name = rf"""(?<![\w)\]])[(\[]\s{{0,32}}["'][\w.-]{{0,60}}(?:{_WORD_OF_SECRET}){between}"""
+    return re.compile(rf"""({name})(?!\.\.\.["'])[^"'\n]{{1,4096}}(["']\s{{0,32}}[)\]])""", re.IGNORECASE)
+
+
 _KIND: Final = r":\s{0,32}[\w.\[\]| ]{1,40}=(?!=)"  # of a variable, in code
 _MEANS: Final = rf"""\\{{0,32}}["']?\]?\s{{0,32}}(?:{_KIND}|=>|->|:=|==?|:(?!/)|(?<=\w)>)\s{{0,32}}[rbfuRBFU]{{0,2}}"""
 _NAME: Final = r"(?<![\w])([\w.\-]{1,120})"
@@ -230,7 +252,8 @@ _NAME: Final = r"(?<![\w])([\w.\-]{1,120})"
 @cache
 def _called() -> tuple[re.Pattern[str], re.Pattern[str]]:
     """A name, `=` or `:`, and a value: in a call, a table, an address, a connection string. First the name."""
-    value = rf"""({_QUOTED}|[^\s"',;&(){{}}\[\]<>|]+)"""
+    block = r"[|>][+-]?[ \t]{0,32}\n(?:[ \t]+[^\n]*(?:\n|\Z))+"  # of YAML
+    value = rf"""({_QUOTED}|{block}|\(\s{{1,32}}(?:{_QUOTED})|[^\s"',;&(){{}}\[\]<>|]+)"""
     return re.compile(f"{_NAME}({_MEANS})"), re.compile(f"{_NAME}({_MEANS}){value}", re.DOTALL)
 
 
