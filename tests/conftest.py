@@ -40,10 +40,10 @@ def _numpy_as_it_was() -> Iterator[None]:
 def _no_texts_left() -> Iterator[None]:
     """Files that a test has run are no part of the program that the next one is."""
     yield
-    texts = sys.modules.get("nectar.keys.texts")
-    if texts is not None and texts._runs:
-        texts._runs.clear()
-        texts._run += 1
+    executed = sys.modules.get("nectar.keys.executed")
+    if executed is not None and executed.files:
+        executed.files.clear()
+        executed._count += 1
 
 
 @pytest.fixture(autouse=True)

@@ -24,6 +24,7 @@ Where Polars is imported too, lazy frames have `lf.nectar`.
     last_run()                  what was reused, computed and kept, and why
 """
 
+import sys
 from importlib import import_module
 
 from nectar.arrival import when_imported
@@ -136,4 +137,6 @@ def _offer_namespace() -> None:
         return
 
 
+if hasattr(sys, "ps1"):  # somebody types, and nobody keeps the text of it
+    import_module("nectar.keys.executed").listen()
 when_imported("polars", _offer_namespace, "namespace")

@@ -10,10 +10,18 @@ from tests.recipes.projects import write_distribution
 
 from nectar.keys import texts
 from nectar.keys.changes import change_of
-from nectar.keys.statements import assigned_to
+from nectar.keys.statements import assigned_to, changed_by_code
 
 # A library with a table, and a function that looks something up in it.
-LIBRARY = "TABLE = {'a': 1}\n\ndef find(name):\n    return TABLE[name]\n"
+LIBRARY = """\
+TABLE = {'a': 1}
+
+def find(name):
+    return TABLE[name]
+
+def put(name, value):
+    TABLE[name] = value
+"""
 BEFORE = """\
 import nt_gauge, nt_setup
 import nectar
@@ -73,10 +81,41 @@ def test_a_text_that_is_read_from_a_file_counts(folder):
         assert run(folder, given=opened) == REFUSED
 
 
-def test_a_text_that_nobody_can_read_again_counts(folder):
-    assert run(folder, "-", given=PROGRAM) == REFUSED
-    unchanged = BEFORE + "import os\nos.environ['NT_A'] = 'b'\nx = [1]\nx[0] = nt_gauge.TABLE['a']\nsaid()\n"
-    assert run(folder, "-", given=unchanged) == ["1 computed"]
+@pytest.mark.parametrize(
+    "changed",
+    [
+        "nt_gauge.TABLE['a'] = 2",
+        "nt_gauge.TABLE.update(a=2)",
+        "nt_gauge.put('a', 2)",
+        "from nt_gauge import TABLE\nTABLE['a'] = 2",
+        "import sys\nsys.modules['nt_gauge'].TABLE['a'] = 2",
+    ],
+)
+def test_a_text_that_nobody_can_read_again_may_change_what_it_uses(folder, changed):
+    assert run(folder, "-", given=BEFORE + f"said()\n{changed}\nsaid()\n") == REFUSED
+
+
+OTHER = """\
+import os, math
+import nectar, nt_setup
+
+@nectar.memo
+def count(number):
+    return math.floor(number)
+
+os.environ['NT_A'] = 'b'
+count(1.5)
+print(nectar.last_run().parts[-1].outcome)
+"""
+
+
+def test_a_text_that_nobody_can_read_again_does_not_concern_what_it_does_not_use(folder):
+    assert run(folder, "-", given=OTHER) == ["computed"]
+
+
+def test_a_first_look_in_a_thread_sees_what_other_threads_run(folder):
+    looks = "import threading\nthread = threading.Thread(target=said)\nthread.start()\nthread.join()\n"
+    assert run(folder, "-", given=BEFORE + looks + "nt_gauge.TABLE['a'] = 2\nsaid()\n") == REFUSED
 
 
 @pytest.mark.parametrize(
@@ -102,6 +141,30 @@ def test_names_that_code_assigns_to_parts_of(text, names):
     assert found >= names if "+=" in text or " if " in text else found == names
 
 
+@pytest.mark.parametrize(
+    ("text", "used", "assigned"),
+    [
+        ("import nt_a\nnt_a.put()", {"nt_a"}, set()),
+        ("import nt_a.b as c\nc.d[0] = 1", {"nt_a"}, {"nt_a"}),
+        ("from nt_a.b import c\nc[0] = 1", {"nt_a"}, {"nt_a"}),
+        ("from nt_a import b\nsetattr(b, 'c', 1)", {"nt_a"}, {"nt_a"}),
+        ("from . import a\na.b = 1", set(), set()),
+        ("import json\njson.dumps(1)", set(), set()),
+        ("import json\njson.encoder.a = 1", set(), {"json"}),
+        ("import os\nos.environ['a'] = 'b'", set(), set()),
+        ("exec(input())", {"*"}, {"*"}),
+        ("known['a'] = 1", {"*"}, {"*"}),
+        ("print(number, unknown)", {"*"}, set()),
+        ("print(number, len)", set(), set()),
+        ("pytest.put()", {"pytest"}, set()),
+        ("def f():\n    return pytest.put()", {"pytest"}, set()),
+    ],
+)
+def test_what_code_without_a_text_may_change(text, used, assigned):
+    code = compile(text, "<stdin>", "exec")
+    assert changed_by_code([code], {"known": {}, "number": 1, "pytest": pytest}) == (used, assigned)
+
+
 def test_names_are_known_from_one_statement_to_the_next():
     assert assigned_to(compile(text, "<stdin>", "single") for text in ("t = a.b", "t[0] = 1")) == {"a", "t"}
 
@@ -109,7 +172,14 @@ def test_names_are_known_from_one_statement_to_the_next():
 @pytest.mark.skipif(sys.version_info >= (3, 13), reason="its console keeps what is typed, and needs a terminal")
 def test_statements_that_are_typed_count(folder):
     typed = PROGRAM.replace("\nsaid()", "\n\nsaid()")
-    assert run(folder, "-i", "-q", given=typed) == ["1 computed", "2 uncacheable"]
+    assert run(folder, "-i", "-q", given=typed) == REFUSED
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 13), reason="its console keeps what is typed, and needs a terminal")
+@pytest.mark.parametrize("at", ["import nectar\n", "import nt_gauge, nt_setup\n"], ids=["after", "before"])
+def test_statements_that_are_typed_before_the_first_look_count(folder, at):
+    typed = BEFORE.replace(at, at + "nt_gauge.TABLE['a'] = 2\n").replace("\n\n", "\n\n\n")
+    assert run(folder, "-i", "-q", given=typed + "\nsaid()\n") == ["2 uncacheable"]
 
 
 def test_statements_of_a_console_within_the_program_count(folder):
@@ -117,6 +187,12 @@ def test_statements_of_a_console_within_the_program_count(folder):
     (folder / "main.py").write_text(
         "import code\n" + BEFORE + "said()\n" + typed.format("nt_gauge.TABLE['a'] = 2") + "said()\n"
     )
+    assert run(folder, "main.py") == ["1 computed", "2 uncacheable"]
+
+
+def test_statements_of_a_console_with_names_of_its_own_count(folder):
+    typed = "code.InteractiveConsole({}).runsource(\"import nt_gauge; nt_gauge.TABLE['a'] = 2\")\n"
+    (folder / "main.py").write_text("import code\n" + BEFORE + "said()\n" + typed + "said()\n")
     assert run(folder, "main.py") == ["1 computed", "2 uncacheable"]
 
 
@@ -139,9 +215,11 @@ def test_a_file_that_is_run_and_becomes_no_module_counts(folder):
 def cells(monkeypatch):
     """Keeps texts as a notebook does."""
     monkeypatch.setattr(linecache, "cache", dict(linecache.cache))
+    monkeypatch.setattr(texts, "_cells", {})
 
     def keep(name, text):
         linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+        exec(compile("", name, "exec"))
 
     return keep
 
@@ -158,7 +236,7 @@ def test_the_cells_of_a_notebook_count_as_one_text(cells):
 
 
 def test_what_is_run_without_a_file_is_no_reason_to_look_again():
-    before = texts.version()
+    before = texts.version_of_program()
     for number in range(3):
         exec(compile(f"x = {number}", "<text>", "exec"), {})
-    assert texts.version() == before
+    assert texts.version_of_program() == before

@@ -21,7 +21,9 @@ from typing import Any, Final, NamedTuple
 from nectar.keys import unlisted
 from nectar.keys.called import ALWAYS, IF_DISCARDED, bases_in, calls_in, is_named_for
 from nectar.keys.conventions import is_setting, is_told_by_a_getter
+from nectar.keys.executed import is_of_application
 from nectar.keys.native import Made, is_changed_by_name, is_set_by_name, made_natively
+from nectar.keys.program_text import ANY, MAYBE, ProgramText
 from nectar.keys.purity.mutators import MUTATORS, mutators_of
 from nectar.keys.setters import (
     changed_by,
@@ -46,12 +48,11 @@ from nectar.keys.syntax import (
     scopes,
     targets_of,
 )
-from nectar.keys.texts import Text, is_of_application, texts, version
+from nectar.keys.texts import program_texts, version_of_program
 
 _PATCHES: Final = frozenset({"patch", "setattr", "delattr", "setitem", "delitem"})  # of mock, pytest and setattr's like
 _TELLING: Final = frozenset({"logging", "loguru", "structlog", "rich", "tqdm"})  # called to tell people something
 _CONTAINERS: Final = (dict, list, set)
-ANY: Final = "*"  # in place of a package: any may be meant
 _VIEWS: Final = frozenset({"values", "items"})
 _SELF: Final = "self"
 _OWN: Final = frozenset({_SELF, "cls"})
@@ -67,17 +68,17 @@ _CHANGE_THEIR_ARGUMENT: Final = frozenset(_CHANGERS.split()) | {
 
 def change_of(package: str) -> str:
     """The first place where the application changes what a package keeps, such as "main.py:3"; empty if it does not."""
-    return _first_place(package, False, version())
+    return _first_place(package, False, version_of_program())
 
 
 def patch_of(package: str) -> str:
     """The first place where the application patches a package by its name, or puts something into its tables; or ""."""
-    return _first_place(package, True, version())
+    return _first_place(package, True, version_of_program())
 
 
 def assignment_to(module: str) -> str:
     """The first place where the application assigns to something in a module of the standard library; else empty."""
-    return _first_assignment(module, version())
+    return _first_assignment(module, version_of_program())
 
 
 @lru_cache(maxsize=1024)
@@ -89,8 +90,10 @@ def _first_assignment(module: str, now: Hashable) -> str:
     if not str(getattr(sys.modules.get(module), "__file__", "")).endswith(".py"):
         return ""
     assigns = re.compile(rf"\b{module}\.[\w.]+\s*(\[[^\]\n]*\]\s*)*=(?!=)|\bimport {module} as ")
-    for text in texts(now):
-        if assigns.search(text.source) and (place := _places_in(text).assigned.get(module, "")):
+    for text in program_texts(now):
+        if why := text.may_change(module, patched=True):
+            return why
+        if assigns.search(text.source) and (place := _first_of(_places_in(text).assigned, module)):
             return place
     return ""
 
@@ -98,22 +101,28 @@ def _first_assignment(module: str, now: Hashable) -> str:
 @lru_cache(maxsize=1024)
 def _first_place(package: str, patched: bool, now: Hashable) -> str:
     """patched: patches by name and tables alone. now: the version of the program's texts."""
-    return next(filter(None, (_changes_in(text, package, patched) for text in texts(now))), "")
+    return next(filter(None, (_changes_in(text, package, patched) for text in program_texts(now))), "")
 
 
-def _changes_in(text: Text, package: str, patched: bool) -> str:
+def _changes_in(text: ProgramText, package: str, patched: bool) -> str:
     source = text.source
+    if why := text.may_change(package, patched):
+        return why
     if package not in source and not any(each in source for each in IMPORTERS) and not _runs_any(text):
         return ""
     patch = _patches_in(text).get(package, "")
     if patch or (patched and not _may_fill(source, package)):
         return patch
     found = _places_in(text).filled if patched else _places_in(text).changed
-    return found.get(package, "") or found.get(ANY, "")
+    return _first_of(found, package)
+
+
+def _first_of(places: dict[str, str], package: str) -> str:
+    return places.get(package, "") or places.get(ANY, "")
 
 
 @lru_cache(maxsize=1024)
-def _runs_any(text: Text) -> bool:
+def _runs_any(text: ProgramText) -> bool:
     return unlisted.runs_any(text.source)
 
 
@@ -136,11 +145,12 @@ class _Places(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def _places_in(text: Text) -> _Places:
+def _places_in(text: ProgramText) -> _Places:
     found = _Places({}, {}, {})
     tree = _tree_of(text)
     if tree is None:
-        return found
+        why = f"{MAYBE}{text.place(1).rpartition(':')[0]} cannot be taken apart"
+        return _Places({ANY: why}, {ANY: why}, {ANY: why})
     if _runs_any(text):
         _add_what_is_run(tree)
     reader = _Reader(text, tree)
@@ -157,7 +167,7 @@ def _places_in(text: Text) -> _Places:
 
 
 @lru_cache(maxsize=1024)
-def _patches_in(text: Text) -> dict[str, str]:
+def _patches_in(text: ProgramText) -> dict[str, str]:
     """For each package that a text patches by its name: where first. Most have no word for that."""
     source = text.source
     is_named = not source.isascii() or any(each in source for each in _PATCHES)  # letters may have several forms
@@ -169,7 +179,7 @@ def _patches_in(text: Text) -> dict[str, str]:
     return found
 
 
-def _tree_of(text: Text) -> ast.Module | None:
+def _tree_of(text: ProgramText) -> ast.Module | None:
     """A text taken apart; None if it cannot be."""
     try:
         return ast.parse(text.source)
@@ -191,7 +201,7 @@ def _add_what_is_run(tree: ast.Module) -> None:
 class _Reader:
     """What a source changes. imported: by its names, where what they stand for lies."""
 
-    def __init__(self, text: Text, tree: ast.AST) -> None:
+    def __init__(self, text: ProgramText, tree: ast.AST) -> None:
         self.space = text.space
         self.imported: dict[str, str] = {}
         self.attributes: dict[str, str] = {}  # of objects of the application

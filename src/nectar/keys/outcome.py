@@ -28,6 +28,7 @@ from nectar.keys.changes import assignment_to, change_of, patch_of
 from nectar.keys.expansion import joined
 from nectar.keys.features import HOLDS_CACHES, WITHOUT_CACHES, Features
 from nectar.keys.origin import application_packages
+from nectar.keys.program_text import MAYBE
 from nectar.keys.purity import tables
 from nectar.keys.registered import recheck, registered
 from nectar.keys.registrations import REGISTRATIONS
@@ -192,7 +193,8 @@ def _refuse_if_changed(walk: Walk, library: str) -> None:
     walk.rechecks.append(lambda: place_of(library) == place)
     if place:
         name = library.removeprefix(STANDARD)
-        reason = f"uses {name}, and the program changes what {name} keeps or registers with it ({place})"
+        does, why = ("may change", place[len(MAYBE) :]) if place.startswith(MAYBE) else ("changes", place)
+        reason = f"uses {name}, and the program {does} what {name} keeps or registers with it ({why})"
         walk.refuse(Refusal("global state", reason, walk.path()))
 
 

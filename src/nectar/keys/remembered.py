@@ -12,11 +12,11 @@ import types
 from collections import defaultdict
 from typing import Any, Final
 
-from nectar.keys import texts
 from nectar.keys.expansion import WalkContext
 from nectar.keys.features import HOLDS_CACHES, WITHOUT_CACHES
 from nectar.keys.origin import origin_of_class
 from nectar.keys.resolve import contents
+from nectar.keys.texts import program_texts, version_of_program
 from nectar.model.origin import APPLICATION
 
 # Attributes in which classes keep what they have made of the rest, and of no argument: by module, class and name.
@@ -97,7 +97,7 @@ def is_made_by_metaclass(cls: type, name: str, value: Any) -> bool:
     """
     if type(value) is not defaultdict or value.default_factory not in _EMPTY or type(cls) is type:
         return False
-    is_hidden = name.startswith("_") and not _is_written(name, texts.version())
+    is_hidden = name.startswith("_") and not _is_written(name, version_of_program())
     return is_hidden and origin_of_class(type(cls)) is not APPLICATION
 
 
@@ -126,4 +126,5 @@ def _is_plain(cls: type) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def _is_written(name: str, version: object) -> bool:
-    return any(name in each.source for each in texts.texts(version))
+    """Whether a name stands in a text of the program, or may stand in one that nobody can read."""
+    return any(name in each.source or each.why for each in program_texts(version))

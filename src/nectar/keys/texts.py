@@ -1,212 +1,147 @@
 """The texts of the program: the sources of its modules, and of code that lies in none.
 
-Out: a Text for each module of the application, for each file that was run without becoming a module of the process
-(plugins, `%run`, `runpy`), and one for what people typed: the cells of a notebook, or the text of `python -c` and of
-`python <`. A module that was loaded again has a new Text. `version` is another value whenever there may be others.
+Out: a ProgramText for each module of the application, for each file that was run without becoming a module of the
+process (plugins, `%run`, `runpy`), and one for what people typed: the cells of a notebook, or the text of `python -c`
+and of `python <`. Law: what has run and cannot be read is among them, and may change anything.
 """
 
 from __future__ import annotations
 
 import ast
-import gc
 import os
 import stat
 import sys
-import types
-from bisect import bisect_right
 from collections.abc import Hashable, Iterable, Iterator
 from functools import lru_cache
-from typing import Any, Final
+from importlib.machinery import BuiltinImporter, NamespaceLoader
+from types import ModuleType
+from typing import Final
 
-from nectar.keys import unlisted
-
-_STANDARD: Final = (
-    os.path.join(os.path.dirname(os.__file__), ""),
-    os.path.join(os.path.dirname(os.path.dirname(__file__)), ""),
+from nectar.keys import executed, unlisted
+from nectar.keys.executed import CELLS, is_of_application
+from nectar.keys.program_text import (
+    ProgramText,
+    decoded,
+    space_of_main,
+    text_of_code,
+    text_of_file,
+    text_of_module,
+    unreadable,
+    without_source,
 )
-_INSTALLED: Final = ("site-packages", "dist-packages")
-_LONGEST: Final = 4 << 20  # characters of a source; what is longer is data
-_CELLS: Final = ("<ipython-input-", "<python-input-", "<input", "<cell")
-_CONSOLES: Final = ("<stdin>", "<console>", "<input>")
-_CHANGED_BY_MANY: Final = {"os", "sys"}  # `os.environ`, `sys.path`: whoever reads those is refused, or keyed by them
+
+_INPUT: Final = "<stdin>"  # the name of the file of a main module that Python reads from its input
+_LONGEST: Final = 4 << 20  # bytes of a source
 _WITH_VALUE: Final = ("--", "-W", "-X")  # options of Python that hold other things than letters
-_MOST: Final = 4096  # files that are remembered to have been run
-_runs: Final[dict[str, int]] = {}  # of files, since somebody listens
-_run = 0  # how many of them
-_unread: Final[list[types.CodeType]] = []  # what people typed where nobody keeps the text
-_listens = False
-_found_at_first: Final[list[types.ModuleType]] = []  # modules in no list that were there before
+# Texts of `python -c` that run what another process hands them, which that process has read: workers of execnet.
+_LAUNCHERS: Final = frozenset({"import sys;exec(eval(sys.stdin.readline()))"})
+_cells: Final[dict[str, str]] = {}  # that were ever seen
 
 
-class Text:
-    """What the program is made of in one place. space: what its names stand for."""
-
-    __slots__ = ("_names", "_starts", "source", "space")
-
-    def __init__(self, pieces: Iterable[tuple[str, str]], space: dict[str, Any]) -> None:
-        """pieces: names, such as that of the file, and the sources under them."""
-        self._names, self._starts, sources, line = [], [], [], 1
-        for name, source in pieces:
-            self._names.append(name)
-            self._starts.append(line)
-            sources.append(source if source.endswith("\n") or not source else source + "\n")
-            line += sources[-1].count("\n")
-        self.source = "".join(sources)
-        self.space = space
-
-    def place(self, line: int) -> str:
-        """Where a line is, for people, such as "main.py:3"."""
-        at = max(0, bisect_right(self._starts, line) - 1)
-        return f"{self._names[at]}:{line - self._starts[at] + 1}"
-
-
-def version() -> Hashable:
+def version_of_program() -> Hashable:
     """Another value whenever the program may have further texts."""
-    cells = sys.modules.get("linecache")
-    return len(sys.modules), next(reversed(sys.modules)), _run, 0 if cells is None else len(cells.cache)
+    return len(sys.modules), next(reversed(sys.modules)), executed.count()
 
 
 @lru_cache(maxsize=1)
-def texts(version: Hashable) -> tuple[Text, ...]:
+def program_texts(version: Hashable) -> tuple[ProgramText, ...]:
     """All texts of the program as it is at a version, which is the present one."""
-    listed = [each for each in list(sys.modules.values()) if type(each) is types.ModuleType]
-    modules = [each for each in listed if is_of_application(vars(each).get("__file__"))]
-    if not _listens:
-        _listen()
-        sources = (_of_module(each, _times(each)).source for each in modules)
-        _found_at_first.extend(unlisted.loaded_from_files(sources))
-    modules += [each for each in _found_at_first if is_of_application(vars(each).get("__file__"))]
-    found = [_of_module(each, _times(each)) for each in modules]
-    covered = {vars(each)["__file__"] for each in modules}
-    others = [file for file in list(_runs) if file not in covered and is_of_application(file)]
-    spaces = _spaces_of(others) if others else {}
-    found += [_of_file(file, _runs.get(file, 0), spaces.get(file, _Space(_space_of_main()))) for file in others]
-    typed = tuple(_typed())
-    return (*found, Text(typed, _space_of_main())) if typed else tuple(found)
+    executed.listen()
+    listed = [each for each in list(sys.modules.values()) if issubclass(type(each), ModuleType)]
+    modules = [each for each in (*listed, *_unlisted()) if _has_text(each)]
+    found = [text_of_module(each, executed.times(vars(each)["__file__"])) for each in modules]
+    found += [text_of_module(each, 0) for each in listed if _is_hidden(each)]
+    found += _of_files_that_ran({vars(each)["__file__"] for each in modules})
+    found += _of_what_was_typed()
+    found += map(unreadable, executed.forgotten)
+    return tuple(found)
 
 
-def is_of_application(file: object) -> bool:
-    """Whether a file is the program's, told by its path: to ask whose each file is would take long."""
-    return isinstance(file, str) and not file.startswith(_STANDARD) and not any(each in file for each in _INSTALLED)
+def _has_text(module: ModuleType) -> bool:
+    """Whether a module is the program's, and lies in a file; that of a text from the input is none."""
+    file = vars(module).get("__file__")
+    if not isinstance(file, str) or not is_of_application(file) or file == _INPUT:
+        return False
+    return os.path.isabs(file) or not _is_part_of_library(module)  # libraries invent names of files for some of theirs
 
 
-# files
+def _is_part_of_library(module: ModuleType) -> bool:
+    """Whether a module goes by a name within a package that is not the program's."""
+    name = str(vars(module).get("__name__"))
+    top = name.partition(".")[0]
+    package = sys.modules.get(top)
+    file = vars(package).get("__file__") if isinstance(package, ModuleType) and top != name else None
+    return top in sys.stdlib_module_names or (file is not None and not is_of_application(file))
 
 
-class _Space:
-    """What the names of a file stand for, known by what it is and not by what is in it."""
-
-    __slots__ = ("names",)
-
-    def __init__(self, names: dict[str, Any]) -> None:
-        self.names = names
-
-    def __hash__(self) -> int:
-        return id(self.names)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Space) and other.names is self.names
+@lru_cache(maxsize=1)
+def _unlisted() -> list[ModuleType]:
+    """Modules in no list that were there at the first look; what is loaded later is noticed."""
+    return unlisted.loaded_from_files()
 
 
-def _times(module: types.ModuleType) -> int:
-    return _runs.get(vars(module).get("__file__") or "", 0)
+def _of_files_that_ran(covered: set[str]) -> Iterator[ProgramText]:
+    """Texts of files that were run and of which no module in a list is left."""
+    for file, ran in list(executed.files.items()):
+        if file in covered:
+            continue
+        module = None if ran.module is None else ran.module()
+        if module is None:
+            yield text_of_file(file, ran.times, id(space_of_main()))
+        else:
+            yield text_of_module(module, ran.times)
 
 
-@lru_cache(maxsize=1024)
-def _of_module(module: types.ModuleType, times: int) -> Text:
-    """times: how often its file has been run since somebody listens."""
-    file = vars(module)["__file__"]
-    return Text([(_name_of(file), _read(file))], vars(module))
-
-
-@lru_cache(maxsize=1024)
-def _of_file(file: str, times: int, space: _Space) -> Text:
-    return Text([(_name_of(file), _read(file))], space.names)
-
-
-def _spaces_of(files: Iterable[str]) -> dict[str, _Space]:
-    """What the names in files stand for that were run, as far as modules are left of that."""
-    modules = (each for each in gc.get_objects() if type(each) is types.ModuleType)
-    found = {vars(each).get("__file__"): _Space(vars(each)) for each in modules}
-    return {file: found[file] for file in files if file in found}
-
-
-def _name_of(file: str) -> str:
-    return file.replace("\\", "/").rpartition("/")[2]
-
-
-def _read(file: str) -> str:
-    """The source in a file; empty if there is none to be had."""
-    if not file.endswith(".py"):
-        return ""
-    try:
-        with open(file, "rb") as opened:
-            return opened.read(_LONGEST).decode("utf-8", "replace")
-    except (OSError, ValueError):
-        return ""
-
-
-def _listen() -> None:
-    """From now on it is noticed when files are run, and what people type."""
-    global _listens
-    _listens = True
-    frame: types.FrameType | None = sys._getframe()
-    while frame is not None:
-        _note(frame.f_code)
-        frame = frame.f_back
-    sys.addaudithook(_heard)
-
-
-def _note(code: types.CodeType) -> None:
-    """Takes up what was typed; that several thousand statements were is known, and not what all of them were."""
-    global _run
-    if code.co_filename in _CONSOLES and code.co_name == "<module>" and len(_unread) < _MOST:
-        _unread.append(code)
-        _run += 1
-
-
-def _heard(event: str, args: tuple[Any, ...]) -> None:
-    """Counts files that are run; texts that are run have no name of a file, and libraries run many of them."""
-    global _run
-    if event != "exec" or getattr(args[0], "co_name", "") != "<module>":
-        return
-    file = args[0].co_filename
-    if file[:1] == "<":
-        _note(args[0])
-    else:
-        if len(_runs) >= _MOST:
-            _runs.clear()
-        _runs[file] = _runs.get(file, 0) + 1
-        _run += 1
+def _is_hidden(module: ModuleType) -> bool:
+    """Whether a module was put together by a loader that names no file: one of the program, for all that is known."""
+    space = vars(module)
+    if space.get("__file__") is not None or space.get("__name__") == "__main__":
+        return False
+    loader = getattr(space.get("__spec__"), "loader", None)
+    is_usual = loader is None or loader is BuiltinImporter or isinstance(loader, NamespaceLoader)
+    return not is_usual and not _is_part_of_library(module)
 
 
 # what people typed
 
 
-def _space_of_main() -> dict[str, Any]:
-    return vars(sys.modules["__main__"]) if "__main__" in sys.modules else {}
+def _of_what_was_typed() -> Iterator[ProgramText]:
+    typed = tuple(_typed())
+    if typed:
+        yield ProgramText(typed, space_of_main())
+    if executed.statements:
+        yield text_of_code(executed.statements, space_of_main(), "what was typed has no text that can be read")
+    if executed.before:
+        why = "what was typed before nectar was imported has no text"
+        yield without_source(why, frozenset(_libraries(executed.before)))
+
+
+def _libraries(names: Iterable[str]) -> Iterator[str]:
+    for name in names:
+        module = sys.modules.get(name)
+        is_standard = name in sys.stdlib_module_names or name == "nectar"
+        if not is_standard and module is not None and not is_of_application(vars(module).get("__file__")):
+            yield name
 
 
 def _typed() -> Iterator[tuple[str, str]]:
-    """Texts that lie in no file, each with a name for people; those that are no Python are left out."""
-    file = _space_of_main().get("__file__")
-    if file is None or file == "<stdin>":
-        yield from _parsed(("-c", text) for text in _text_of_option() if not _is_launcher(text))
+    """Texts that lie in no file, each with a name for people; those that are no Python never ran."""
+    file = space_of_main().get("__file__")
+    if file is None or file == _INPUT:
+        yield from _parsed(("-c", text) for text in _text_of_option() if text.strip() not in _LAUNCHERS)
         written = list(_parsed(("stdin", text) for text in _text_of_stdin()))
         if written:
-            _unread.clear()
+            executed.drop_statements_of(_INPUT)
         yield from written
-    if _unread:
-        yield from _of_statements(_unread)
     cells = sys.modules.get("linecache")
     entries = [] if cells is None else list(cells.cache.items())
-    made = [(name, "".join(entry[2])) for name, entry in entries if len(entry) == 4 and entry[1] is None]
-    yield from _parsed((name, text) for name, text in made if _is_typed(name))
+    _cells.update((name, "".join(entry[2])) for name, entry in entries if len(entry) == 4 and entry[1] is None)
+    yield from _parsed((name, text) for name, text in _cells.items() if _is_typed(name))
 
 
 def _is_typed(name: str) -> bool:
     """Whether a text that is known by a name is one that people typed, and not one that a library wrote."""
-    return name.startswith(_CELLS) or (name[:1] != "<" and is_of_application(name))
+    return name.startswith(CELLS) or (name[:1] != "<" and is_of_application(name))
 
 
 def _parsed(found: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -220,11 +155,6 @@ def _is_python(text: str) -> bool:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return True
-
-
-def _is_launcher(text: str) -> bool:
-    """Whether a text runs what it is told from outside, as those do that begin processes of a pool."""
-    return _is_python(text) and any(unlisted.run_unseen(ast.parse(text)))
 
 
 def _text_of_option() -> Iterator[str]:
@@ -243,18 +173,7 @@ def _text_of_stdin() -> Iterator[str]:
         return
     try:
         if stat.S_ISREG(os.fstat(0).st_mode):
-            yield os.pread(0, _LONGEST, 0).decode("utf-8", "replace")
-    except OSError:
+            found = os.pread(0, _LONGEST + 1, 0)
+            yield from [] if len(found) > _LONGEST else [decoded(found)]
+    except (OSError, ValueError, SyntaxError, LookupError):
         pass
-
-
-def _of_statements(found: Iterable[types.CodeType]) -> Iterator[tuple[str, str]]:
-    """Texts for statements of which nobody has the text: what they assign to may be any table of a library."""
-    from nectar.keys.statements import assigned_to  # few programs are typed, and `dis` takes long to load
-
-    space = _space_of_main()
-    meant = (space.get(name) for name in assigned_to(found))
-    modules = [vars(each) for each in meant if isinstance(each, types.ModuleType)]
-    libraries = {each["__name__"].partition(".")[0] for each in modules if not is_of_application(each.get("__file__"))}
-    for package in sorted(libraries - _CHANGED_BY_MANY):
-        yield "typed", f"import {package}\n{package}.TABLES[0] = 0\n"

@@ -1,8 +1,8 @@
-"""The audit hook: what the interpreter tells of files, network and processes, and whom it belongs to.
+"""What the interpreter tells of files, network and processes (keys/audit.py), and whom it belongs to.
 
 In: events of the interpreter, in the thread that acts. Out: an Event for the computation that is watched there. Law: it
-never fails and never changes what the program does; while nothing is watched it returns at once. It cannot be
-removed, so it is there only once something has been watched.
+never fails and never changes what the program does; while nothing is watched it returns at once. It listens only once
+something has been watched.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ import threading
 import weakref
 from collections.abc import Callable
 from contextvars import ContextVar
+from functools import partial
 from threading import get_ident
 from types import CodeType, FrameType
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from nectar.forks import in_child
-from nectar.keys import declared
+from nectar.keys import audit, declared
 from nectar.keys.origin import is_module_of_application
 from nectar.observation.installed import is_installed
 from nectar.observation.place import place_of_event
@@ -29,7 +30,7 @@ READ, LIST, WRITE, MAKE, LINK, REMOVE, RENAME = "read", "list", "write", "make",
 NETWORK, PROCESS, INPUT, RANDOM, MOVE = "network", "process", "input", "random", "move"
 SOMEWHERE, SOURCE, CODE = "somewhere", "source", "code"
 _WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_TRUNC
-_OWN: Final = "nectar.observation."
+_OWN: Final = ("nectar.observation.", "nectar.keys.audit")
 _RANDOM_DEVICES: Final = ("/dev/urandom", "/dev/random")
 
 
@@ -78,7 +79,7 @@ def begin(watched: Watched) -> None:
     global _installed
     if not _installed:
         _installed = True
-        sys.addaudithook(_heard)
+        audit.listen({event: partial(_heard, event) for event in _HANDLERS})
     outer = _current.get()
     watched.outer = None if outer is None or outer.done else outer
     watched.thread = get_ident()
@@ -127,11 +128,8 @@ def _holds(outer: Watched, inner: Watched | None) -> bool:
 def _heard(event: str, args: tuple[Any, ...]) -> None:
     if not _under_way:
         return
-    handle = _HANDLERS.get(event)
-    if handle is None:
-        return
     try:
-        handle(args)
+        _HANDLERS[event](args)
     except Exception as error:  # the program goes on as if nobody listened; what it did is not known any more
         _lose(f"{event}: {error!r}")
 

@@ -13,11 +13,11 @@ from collections.abc import Hashable, Iterator
 from functools import lru_cache
 from typing import Final
 
-from nectar.keys import texts
 from nectar.keys.bytecode.operation import CONST, Operation
 from nectar.keys.purity.facts import ATTRIBUTE, OBJECT, Fact, Facts
 from nectar.keys.purity.uses import Uses
 from nectar.keys.resolve import Part, Resolution
+from nectar.keys.texts import program_texts, version_of_program
 
 _HOURS: Final = re.compile(r"\d{1,2}[hH]")
 # By the names of methods of frames and columns: the keywords under which they take widths. The first argument of each
@@ -80,7 +80,7 @@ def _is_for_width(callee: Fact, position: int, keyword: str) -> bool:
         package, _, _ = str(getattr(callee.root, "__module__", "")).partition(".")
         named = str(getattr(callee.root, "__name__", ""))
         return package == "pandas" and (keyword == "freq" or (position == 1 and named in _OF_PANDAS))
-    if callee.kind != ATTRIBUTE or _may_be_own(callee.name, texts.version()):
+    if callee.kind != ATTRIBUTE or _may_be_own(callee.name, version_of_program()):
         return False
     if callee.name == "resample" and keyword:  # xarray takes the dimension for a keyword
         return keyword not in _NO_WIDTHS
@@ -93,4 +93,4 @@ def _is_for_width(callee: Fact, position: int, keyword: str) -> bool:
 def _may_be_own(name: str, version: Hashable) -> bool:
     """Whether the application may have given the name of a method to something of its own."""
     given = re.compile(rf"\bdef\s+{name}\b|\b{name}\s*(?::[^=\n]*)?=(?!=)|['\"]{name}['\"]|\bas\s+{name}\b")
-    return any(given.search(each.source) for each in texts.texts(version))
+    return any(given.search(each.source) for each in program_texts(version))
