@@ -195,7 +195,7 @@ def _is_as_it_ran(file: str, source: str | None, executed: Executed | None, comp
         return True
     if executed is not None:
         return source is not None and _is_source_of(executed.code, source, file)
-    return isinstance(compiled, str) and _is_compiled_from(compiled, status)
+    return sys.dont_write_bytecode or not isinstance(compiled, str) or _may_be_compiled_from(compiled, status)
 
 
 def _is_source_of(code: CodeType, source: str, file: str) -> bool:
@@ -205,13 +205,13 @@ def _is_source_of(code: CodeType, source: str, file: str) -> bool:
         return False
 
 
-def _is_compiled_from(compiled: str, status: os.stat_result) -> bool:
-    """Whether compiled code was made from a source with these times and this size."""
+def _may_be_compiled_from(compiled: str, status: os.stat_result) -> bool:
+    """Whether compiled code was made from a source with these times and this size, or is not there to tell."""
     try:
         with open(compiled, "rb") as opened:
             head = opened.read(16)
     except OSError:
-        return False
+        return True
     made = [int.from_bytes(head[at : at + 4], "little") for at in (4, 8, 12)]
     return made == [0, int(status.st_mtime) & 0xFFFFFFFF, status.st_size & 0xFFFFFFFF]
 
