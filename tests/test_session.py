@@ -125,6 +125,22 @@ def test_a_block_that_ends_with_an_error_leaves_nothing_behind(tmp_path):
     assert [part.outcome for part in report.parts] == ["reused"]
 
 
+@pytest.mark.parametrize("content", ["budgett = 3", 'linger = "100000d"', "\x00rubbish"])
+def test_a_file_that_came_with_a_repository_ends_no_program_that_gives_settings(tmp_path, monkeypatch, caplog, content):
+    (tmp_path / "nectar.toml").write_text(content)
+    monkeypatch.chdir(tmp_path)
+    before = session._chosen, session._enabled, session._disabled
+    monkeypatch.setattr(session, "_chosen", None)
+    try:
+        nectar.enable(overhead="unlimited")
+        with nectar.reuse(home=tmp_path / "home"):
+            pass
+        nectar.disable()
+    finally:
+        session._chosen, session._enabled, session._disabled = before
+    assert "until you fix this, nothing is reused or kept" in caplog.text
+
+
 def test_wrong_settings_are_the_mistake_of_whoever_gives_them(monkeypatch, caplog):
     for wrong in ({"budget": "a lot"}, {"colour": "red"}, {"identity": "name"}):
         with pytest.raises(SettingError):

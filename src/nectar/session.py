@@ -289,14 +289,23 @@ def _default() -> Session:
 
 
 def _settings(overrides: dict[str, Any]) -> Settings | None:
-    """The settings in force; None if they mean nothing, which is the caller's mistake where the caller gave any."""
+    """The settings in force; None if they mean nothing, which is the caller's mistake if they do otherwise."""
     try:
         return load_settings(overrides)
     except NectarError as error:
-        if overrides:
+        if overrides and _are_well_without():
             raise
         _log.warning("%s; until you fix this, nothing is reused or kept", error)
         return None
+
+
+def _are_well_without() -> bool:
+    """Whether the settings mean something if the program gives none: a file may have come with a repository."""
+    try:
+        load_settings({})
+    except NectarError:
+        return False
+    return True
 
 
 def enable(**settings: Any) -> None:
