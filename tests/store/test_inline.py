@@ -3,6 +3,8 @@
 import msgspec
 import pyarrow as pa
 import pytest
+from tests.catalog.making import key as named
+from tests.catalog.making import opened as opened_catalog
 from tests.store.making import KEY, entry_of
 
 from nectar.errors import StoreFailure
@@ -99,3 +101,10 @@ def test_a_piece_takes_few_bytes_beside_the_value(local):
 
     entry = kept_inline(local, VALUE)
     assert len(entry.inline) - len(pickle.dumps(VALUE, protocol=5)) < 100
+
+
+def test_a_large_result_lies_in_no_row_whatever_a_settings_file_says(tmp_path):
+    catalog = opened_catalog(tmp_path / "home", inline=100 << 30)
+    assert catalog.keep(named(1), named(0), b"x" * (2 << 20), seconds=9.0).entry.inline is None
+    assert catalog.keep(named(2), named(0), b"x" * (1 << 10), seconds=9.0).entry.inline is not None
+    catalog.close()

@@ -9,7 +9,7 @@ import os
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from nectar.catalog.collect import Collector
 from nectar.catalog.guarded import GuardedIndex
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from nectar.waiting.health import Health
 
 __all__ = ["INDEX", "budget_of", "open_catalog"]
+
+MOST_INLINE: Final = 1 << 20  # bytes of a result in a row: every program reads the catalog, whoever chose the setting
 
 
 def open_catalog(
@@ -99,8 +101,8 @@ def open_catalog(
     if not settings.read_only:
         collector.tidy = lambda: _tidy(home.folder, index, store, clock)
     catalog = Catalog(
-        index, store, collector, clock, inline=settings.inline, protect=settings.protect, verify=settings.verify,
-        job_log=settings.job_log, read_only=settings.read_only,
+        index, store, collector, clock, inline=min(settings.inline, MOST_INLINE), protect=settings.protect,
+        verify=settings.verify, job_log=settings.job_log, read_only=settings.read_only,
     )  # fmt: skip
     catalog.settings, catalog.health = settings, health
     catalogs.append(catalog)
