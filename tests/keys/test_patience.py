@@ -178,7 +178,7 @@ def test_what_held_too_much_is_looked_at_again_when_the_function_becomes_slow(st
     site = steering.sites.named("f")
     steering.called(site, 0.001, 0.05, False, gave_up=True)
     assert not steering.looks_at_call(site)
-    steering.ran_alone(site, 10.0)
+    steering.call_ran_alone(site, 10.0)
     assert steering.looks_at_call(site)
     assert steering.patience_of_call(site) > 0.5
 
@@ -190,8 +190,7 @@ def test_calls_are_looked_at_again_when_the_function_becomes_slow(strict):
         assert steering.looks_at_call(site)
         steering.called(site, 0.001, 0.04, False)
     assert not steering.looks_at_call(site)
-    for _ in range(20):
-        site.ran(1.0)
+    steering.call_ran_alone(site, 1.0)
     assert steering.looks_at_call(site)
 
 
@@ -203,7 +202,7 @@ def test_a_call_that_takes_much_longer_to_look_for_than_to_compute_is_not_kept_a
     assert steering.why_not_keep_call(0.3, 0.2) == ""
     steering.called(site, 0.03, 0.2, False)
     assert not steering.looks_at_call(site)
-    steering.ran_alone(site, 10.0)
+    steering.call_ran_alone(site, 10.0)
     assert steering.looks_at_call(site), "it has become slow"
 
 

@@ -309,7 +309,7 @@ def test_without_late_looks_a_new_site_is_looked_at_whatever_loading_took():
     assert not made.looks_at(made.sites.at(frame(1)), late=False)
 
 
-@pytest.mark.parametrize(("own", "seconds", "looks"), [(0.4, 0.01, False), (0.4, 1.0, True), (0.001, 1e-5, True)])
+@pytest.mark.parametrize(("own", "seconds", "looks"), [(0.4, 0.01, False), (0.4, 1.0, True), (0.0001, 0.01, True)])
 def test_what_a_look_at_a_call_takes_is_known_to_later_processes(tmp_path, own, seconds, looks):
     first = steering(memory=tmp_path)
     site = first.sites.named("prices.total")
@@ -322,6 +322,110 @@ def test_what_a_look_at_a_call_takes_is_known_to_later_processes(tmp_path, own, 
     assert second.looks_at_call(site) is looks
     second.timer.now += 3600
     assert second.looks_at_call(site), "there is time to see whether that is still so"
+
+
+class Function:
+    """Calls of one memoised function; a look at one costs the same each time."""
+
+    def __init__(self, steering, cost=0.0001):
+        self.steering, self.cost = steering, cost
+        self.site = steering.sites.named("prices.total")
+        self.computing = self.own = 0.0
+
+    def call(self, seconds, hit=False, keeping=0.0):
+        looked = self.steering.looks_at_call(self.site)
+        if looked:
+            own = self.cost + (0.0 if hit else keeping)
+            self.own += own
+            self.steering.timer.now += own
+            self.steering.called(self.site, seconds, own, hit, keeping=own - self.cost)
+        else:
+            self.steering.call_ran_alone(self.site, seconds)
+        self.computing += 0.0 if looked and hit else seconds
+        self.steering.timer.now += 0.0 if looked and hit else seconds
+        return looked
+
+
+@pytest.mark.parametrize("hit", [False, True])
+def test_calls_that_proved_quicker_than_a_hit_are_left_alone_in_all_processes(tmp_path, hit):
+    first = Function(steering(memory=tmp_path))
+    assert [first.call(1e-6, hit) for _ in range(20_000)].count(True) == 3
+    first.steering.timer.now += 3600
+    assert not first.call(1e-6, hit), "whatever time is left, there is nothing to gain"
+    first.steering.remember()
+    later = Function(steering(memory=tmp_path))
+    assert [later.call(1e-6, hit) for _ in range(20_000)].count(True) == 0
+    later.steering.timer.now += 3600
+    assert not later.call(1e-6, hit)
+
+
+def test_calls_that_are_slower_than_a_hit_are_looked_at_whatever_keeping_their_results_took(tmp_path):
+    """A miss takes longer than computing, and that pays: what was kept is found by the processes that follow."""
+    first = Function(steering(share=0.0, floor=0.0, memory=tmp_path))
+    looks = [first.call(0.001, keeping=0.001) for _ in range(3000)].count(True)
+    assert looks > 1000
+    assert first.own <= 0.5 * first.computing + 3 * 0.0011
+    first.steering.remember()
+    later = Function(steering(share=0.0, floor=0.0, memory=tmp_path))
+    assert all([later.call(0.001, hit=True) for _ in range(3000)][5:])
+
+
+@given(st.lists(st.tuples(st.sampled_from([1e-6, 1e-4, 1e-3, 0.1]), st.integers(1, 400)), min_size=1, max_size=30))
+def test_looks_that_find_nothing_take_no_more_than_half_of_what_is_computed_and_the_budget(calls):
+    function = Function(steering(), cost=0.0003)
+    for seconds, times in calls:
+        for _ in range(times):
+            function.call(seconds, keeping=0.0005)
+    assert function.own <= 0.05 + 0.52 * function.computing + 4 * 0.0008
+
+
+def test_calls_whose_arguments_are_new_in_each_process_are_hardly_looked_at_any_more(tmp_path):
+    """Their results were kept by the first process, as those of any function, and never asked for again."""
+    looks = []
+    for _ in range(4):
+        function = Function(steering(share=0.0, floor=0.0, memory=tmp_path))
+        looks.append([function.call(0.005, keeping=0.0015) for _ in range(1000)].count(True))
+        function.steering.remember()
+    assert looks[0] == 1000
+    assert max(looks[1:]) < 250
+    now = Function(steering(share=0.0, floor=0.0, memory=tmp_path))
+    found = [now.call(0.005, hit=True) for _ in range(1000)]
+    assert all(found[100:]), "they are asked for again"
+
+
+def test_what_a_look_takes_by_the_clock_of_a_busy_machine_is_held_against_the_clock_time_of_calls():
+    steering = Steering(0.0, 0.0)
+    site = steering.sites.named("f")
+    for _ in range(3):
+        steering.called(site, 0.006, 0.002, hit=False, waited=0.006)
+    assert not steering.looks_at_call(site)
+
+
+def test_a_function_that_is_slow_now_and_then_is_looked_at_if_that_pays():
+    function = Function(steering(share=0.0, floor=0.0))
+    for _ in range(50):
+        function.call(1e-6)
+    assert not function.call(10.0), "it was quick until now"
+    assert all(function.call(1e-6) for _ in range(5000))
+    assert function.call(10.0, hit=True)
+
+
+def test_a_call_that_is_slow_for_once_is_no_reason_to_look_at_those_that_follow():
+    function = Function(steering(share=0.0, floor=0.0))
+    for _ in range(50):
+        function.call(1e-6)
+    function.call(0.03)
+    assert not any(function.call(1e-6) for _ in range(100))
+    function.call(0.03)
+    function.call(0.03)
+    assert function.call(0.03), "it has become slow"
+
+
+def test_a_function_that_has_become_quick_is_not_looked_at_for_ever():
+    function = Function(steering(share=0.0, floor=0.0), cost=0.001)
+    for _ in range(10):
+        assert function.call(1000.0, hit=True)
+    assert 5000 <= [function.call(1e-6, hit=True) for _ in range(10_000)].count(True) <= 5100
 
 
 def test_what_an_earlier_version_has_learned_is_read(tmp_path):

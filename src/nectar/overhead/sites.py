@@ -37,6 +37,7 @@ _LONGEST: Final = 1 << 20  # bytes of what is remembered of a program
 _USUAL: Final = 10e-3  # seconds that looks take, most of them
 _NOT_THE_PROGRAM: Final = ("polars", "pyspark", "grpc", "nectar")
 _MOST_LOOKS: Final = 32  # beyond which older ones count half
+_MOST_CREDIT: Final = 5.0  # seconds: a function that has become quick is not looked at for ever
 
 
 class Site:
@@ -46,27 +47,33 @@ class Site:
     part counts as the share of the query's time that it saves. cost: seconds that a look takes. kept_before, kept_now:
     whether something from there was kept by an earlier process, or by this one. tries: looks in this process. limit: as
     long as queries there take no more seconds they are left alone, and nothing else is asked. is_function: it stands
-    for all calls of a memoised function, of which the cost is remembered.
+    for all calls of a memoised function, of which the cost is remembered. credit: seconds that looks at these may take.
+    is_known: an earlier process has looked at them.
     """
 
     __slots__ = (
-        "cost", "hits", "is_function", "kept_before", "kept_now", "limit", "looks", "name", "runs", "seconds", "tries",
+        "cost", "credit", "hits", "is_function", "is_known", "kept_before", "kept_now", "limit", "looks", "name",
+        "runs", "seconds", "tries",
     )  # fmt: skip
 
     def __init__(
         self, name: str, seconds: float = 0.0, runs: int = 0, looks: int = 0, hits: float = 0.0,
-        kept_before: bool = False, cost: float = 0.0,
+        kept_before: bool = False, cost: float = 0.0, credit: float = 0.0,
     ) -> None:  # fmt: skip
         self.name, self.seconds, self.runs, self.looks, self.hits = name, seconds, runs, looks, hits
         self.kept_before, self.kept_now = kept_before, False
-        self.is_function = cost > 0.0
-        self.cost, self.limit = cost, 0.0
+        self.is_function = self.is_known = cost > 0.0
+        self.cost, self.credit, self.limit = cost, credit, 0.0
         self.tries = ENOUGH if cost else 0
 
     def ran(self, seconds: float) -> None:
         """A query took so long without Nectar, or would have."""
         self.seconds += (seconds - self.seconds) * (RECENT if self.runs else 1.0)
         self.runs += 1
+
+    def earn(self, seconds: float) -> None:
+        """Looks may take so many seconds more; fewer, if it is a negative number."""
+        self.credit = min(_MOST_CREDIT, self.credit + seconds)
 
     def looked(self, found: float, cost: float) -> None:
         """Nectar has looked for results, and found so much of what the query takes: 1 if nothing had to be computed."""
@@ -218,7 +225,7 @@ class Sites:
                 self.figures["look"] = min(self.figures.get("look", _USUAL), _USUAL)  # it may have been an exception
                 self.sums.update(_numbers(found.get("sums", {})))
                 self._remembered = {
-                    str(name): (float(seconds), 1, int(looks), float(hits), bool(kept), float(*cost))
+                    str(name): (float(seconds), 1, int(looks), float(hits), bool(kept), *map(float, cost))
                     for name, (seconds, looks, hits, kept, *cost) in found["sites"].items()
                 }
         except FileNotFoundError:
@@ -238,8 +245,8 @@ class Sites:
             if site.runs:
                 sites.pop(site.name, None)  # so that it stands among the latest
                 kept = site.kept_before or site.kept_now
-                cost = site.cost if site.is_function else 0.0
-                sites[site.name] = (site.seconds, site.looks, site.hits, kept, cost)
+                cost = (site.cost, site.credit) if site.is_function else (0.0,)
+                sites[site.name] = (site.seconds, site.looks, site.hits, kept, *cost)
         for name, value in counted.items():
             self.sums[name] = self.sums.get(name, 0.0) + value
         latest = dict(list(sites.items())[-_MOST:])

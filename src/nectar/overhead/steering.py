@@ -9,6 +9,7 @@ costs time, and the next one is better.
 - Any other site is looked at as long as the budget lasts; the first few times also if a look takes little of
   the time of a query.
 - A query that was left alone and took long is looked at after it has run (`is_worth_a_late_look`).
+- Looks at the calls of a memoised function may take half of what its calls take, and what they save.
 """
 
 from __future__ import annotations
@@ -33,8 +34,10 @@ _LOADING: Final = 0.08  # seconds at most that loading is thought to take: what 
 _USUAL_LOADING: Final = 0.05  # until it has been measured
 _LIKELY: Final = 0.1  # a chance worth loading what looks, for queries that take longer than that
 _HIDDEN: Final = 2.0  # times what sites promise is expected: the first look at one never finds anything
-_CALL: Final = 0.5  # share of a function's time that looking at a call may take
-_QUICK: Final = 2e-3  # seconds that nobody minds who asks for a function to be remembered
+_CHEAP: Final = 2e-3  # seconds of a look at a call; what cost more may have been an exception, and is tried again
+_CALL: Final = 0.5  # share of a function's time that looking at its calls may take
+_QUICK: Final = 0.5e-3  # seconds of a call; a hit takes a quarter of it, and what is as quick is not asked about again
+_CROWDED: Final = 3.0  # times its work that a look may take by the clock because others want the processor too
 _LEAST: Final = 20e-3  # seconds that values may take to be looked at in any case
 _MUCH: Final = 50e-3  # seconds of a look at a call, where computing takes less
 _LOADED: Final = "loading "  # what figures begin with that say how long that takes, for each module
@@ -131,15 +134,18 @@ class Steering:
     # calls of memoised functions, which people ask for
 
     def looks_at_call(self, site: Site) -> bool:
-        """Whether Nectar looks at a call: until that has shown to take long, and longer than the function itself.
+        """Whether Nectar looks at a call: as long as what looks take is within what calls take, and what looks save.
 
-        Also in an earlier process: the first few calls of this one would show the same.
+        What earlier processes know of that counts: the first few calls of this one would show the same. Seconds add up,
+        so a function that is slow once in a thousand calls is looked at, if that once takes longer than the looks.
         """
-        if self.is_free or site.tries < ENOUGH or site.cost <= max(_QUICK, _CALL * site.seconds):
+        if site.limit:
+            return False
+        if self.is_free or site.tries < ENOUGH or site.credit >= 0.0:
             return True
-        if self.ledger.left > site.cost:
-            return True
-        return site.seconds * site.chance > _GAIN * site.cost
+        if site.seconds <= _QUICK or site.cost <= _CHEAP:  # there is nothing to gain, or calls make up for it soon
+            return False
+        return self.ledger.left > site.cost
 
     def patience_of_call(self, site: Site) -> float:
         """Seconds that taking its arguments apart may take: a share of what the function takes.
@@ -158,20 +164,28 @@ class Steering:
         return f"computing it took {show_duration(seconds)}, looking for it {show_duration(own)}"
 
     def called(
-        self, site: Site, seconds: float, own: float, hit: bool, gave_up: bool = False, waited: float | None = None
-    ) -> None:
+        self, site: Site, seconds: float, own: float, hit: bool, gave_up: bool = False, waited: float | None = None,
+        keeping: float = 0.0,
+    ) -> None:  # fmt: skip
         """Nectar has looked at a call, as `looked`. gave_up: its arguments held too much. waited: own, by the clock.
 
-        What the first look takes says little, unless it is much: the next ones will find more at hand.
+        keeping: how much of that was done after the function had run, which a hit does not take. What the first look
+        takes says little, unless it is much: the next ones will find more at hand.
         """
         site.is_function = True
         site.ran(seconds)
-        site.looked(float(hit), own)
-        if gave_up or _is_too_long(own, seconds):  # looking again would show the same
+        site.looked(float(hit), own - keeping)
+        is_long = gave_up or _is_too_long(own, seconds)  # looking again would show the same
+        if is_long:
             site.tries = max(site.tries, ENOUGH)
         elif site.tries == 1:
             site.cost = 0.0
-        self.ledger.spend("looking up", own if waited is None else waited)
+        waited = own if waited is None else waited
+        spent = min(waited, _CROWDED * own) if is_long or site.tries > 1 else 0.0
+        if _is_vain(site):  # what slower calls have earned before is no reason to go on
+            site.credit = min(site.credit, 0.0)
+        site.earn(_share_of_calls(site) * seconds + (seconds if hit else 0.0) - spent)
+        self.ledger.spend("looking up", waited)
         if hit:
             self.ledger.save(seconds)
 
@@ -186,6 +200,21 @@ class Steering:
         limit = _GAIN * self.cost_of(site)
         quick = seconds <= limit
         site.limit = limit if quick and site.seconds <= limit else 0.0
+        self.left_alone += quick
+        self.waived += not quick
+        return quick
+
+    def call_ran_alone(self, site: Site, seconds: float) -> bool:
+        """A call of a memoised function ran without Nectar; whether it was quicker than a look.
+
+        Where calls proved quick, one that is slow for once, as on a busy machine, is no reason to load what looks.
+        """
+        site.ran(seconds)
+        if not site.limit or seconds > _GAIN * _USUAL_LOADING:
+            site.earn(_share_of_calls(site) * seconds)
+        quick = seconds <= site.cost
+        limit = min(site.cost, _QUICK)
+        site.limit = limit if max(seconds, site.seconds) <= limit and site.tries >= ENOUGH else 0.0
         self.left_alone += quick
         self.waived += not quick
         return quick
@@ -267,6 +296,16 @@ class Steering:
             speed = size / (seconds - _FILE)
             usual = self.sites.figures.get("writing", speed)
             self.sites.figures["writing"] = usual + (speed - usual) / 4
+
+
+def _share_of_calls(site: Site) -> float:
+    """Of the time of a function, what looks at its calls may take: less where they find nothing."""
+    return _SMALL if _is_vain(site) else _CALL
+
+
+def _is_vain(site: Site) -> bool:
+    """Whether looks at a function find nothing, though an earlier process has kept results."""
+    return site.is_known and site.tries >= ENOUGH + _TRIALS and site.chance < _SMALL
 
 
 def _is_too_long(own: float, seconds: float) -> bool:

@@ -721,10 +721,10 @@ def test_the_first_walk_over_a_function_is_not_held_against_its_calls(home, monk
 
     monkeypatch.setattr("nectar.dialects.python.memo.outcome_of", slowly)
     with nectar.reuse(home=home, reserve=0, overhead=0.02) as report:
-        for _ in range(5):
+        for _ in range(3):  # as many show what a look costs
             triple(7)
     assert len(walked) == 1
-    assert [part.outcome for part in report.parts] == ["computed", *["reused"] * 4]
+    assert [part.outcome for part in report.parts] == ["computed", "reused", "reused"]
 
 
 @nectar.memo

@@ -24,6 +24,7 @@ from nectar.keys.api import fingerprint
 from nectar.keys.registry import expander_for
 from nectar.overhead.garbage import uncollected
 from nectar.overhead.loading import loading
+from nectar.overhead.sites import Site
 from nectar.overhead.spent import NOTHING, Spent
 from nectar.overhead.steering import Steering
 from nectar.recursion import deeper, room
@@ -44,7 +45,7 @@ class Calling:
 
     __slots__ = (
         "_arguments", "_begun", "_deeper", "_gave_up", "_invocation", "_leading", "_memo", "_own", "_part", "_refresh",
-        "_run", "_session", "_started", "_walking", "is_known", "value",
+        "_run", "_session", "_started", "_walking", "_keeping", "is_known", "value",
     )  # fmt: skip
 
     def __init__(
@@ -57,7 +58,7 @@ class Calling:
         self._part: Part | None = None
         self._begun = 0.0
         self._own = self._started = self._walking = NOTHING
-        self._gave_up = False
+        self._gave_up, self._keeping = False, 0.0
         self.is_known = False
         self.value: Any = None
 
@@ -195,7 +196,8 @@ class Calling:
             if not self.is_known:
                 ended = Spent.now()
                 self._computed(invocation, seconds) if error is None else invocation.failed()
-                self._own = self._own.and_also(Spent.since(ended))
+                kept = Spent.since(ended)
+                self._own, self._keeping = self._own.and_also(kept), kept.work
             self._memo.ended(self._session, invocation.part)
             self._account(invocation.part.saved if self.is_known else seconds, self._own)
         except RecursionError:
@@ -214,7 +216,7 @@ class Calling:
         health = self._session.health
         if not health.is_well:
             health.looked(own.wall, seconds if self.is_known else 0.0)
-        steering.called(site, seconds, own.work, self.is_known, self._gave_up, own.wall)
+        steering.called(site, seconds, own.work, self.is_known, self._gave_up, own.wall, self._keeping)
 
     def _give_up(self) -> None:
         """The program is nearly as deep as it may get: what it computes here is not kept, and nobody waits for it."""
@@ -257,24 +259,29 @@ _forked = False
 class left_alone:  # noqa: N801 - read as a word: `with left_alone(...):`
     """Within the block a function runs without a look, and its time is noted: it may become slow."""
 
-    __slots__ = ("_begun", "_deeper", "_label", "_session")
+    __slots__ = ("_begun", "_session", "_site", "_timer")
 
-    def __init__(self, session: Session, label: str) -> None:
-        self._session, self._label, self._deeper = session, label, deeper()
+    def __init__(self, session: Session, site: Site) -> None:
+        self._session, self._site = session, site
+        self._timer = session.steering.timer
 
     def __enter__(self) -> None:
-        self._deeper.__enter__()
-        self._begun = time.perf_counter()
+        _deeper.__enter__()
+        self._begun = self._timer()
 
     def __exit__(self, *_: object) -> None:
-        self._deeper.__exit__()
-        with suppress(RecursionError):  # the program is nearly as deep as it may get
-            self._note()
+        seconds = self._timer() - self._begun
+        _deeper.__exit__()
+        try:
+            if seconds <= self._site.limit:
+                self._session.leave_quick_alone(self._site, seconds)
+            else:
+                self._session.leave_alone(self._session.steering.call_ran_alone(self._site, seconds))
+        except RecursionError:  # the program is nearly as deep as it may get
+            pass
 
-    def _note(self) -> None:
-        steering = self._session.steering
-        quick = steering.ran_alone(steering.sites.named(self._label), time.perf_counter() - self._begun)
-        self._session.leave_alone(quick)
+
+_deeper: Final = deeper()  # it holds nothing
 
 
 def tried(step: Callable[[], bool]) -> bool:

@@ -26,6 +26,7 @@ from nectar.keys.outcome import outcome_of
 from nectar.keys.patience import patience
 from nectar.model.entry import Entry
 from nectar.overhead.garbage import uncollected
+from nectar.overhead.sites import Site
 from nectar.overhead.spent import NOTHING, Spent
 from nectar.quantities import parse_duration
 from nectar.recursion import is_too_deep
@@ -127,25 +128,32 @@ class Memoized(Generic[_P, _R]):
             return self.function(*args, **kwargs)
         if self.is_async:
             return self._call_async(session, args, kwargs)  # type: ignore[return-value]
-        if self.is_left_alone(session):
-            with left_alone(session, self.label):
+        site = self.site_left_alone(session)
+        if site is not None:
+            with left_alone(session, site):
                 return self.function(*args, **kwargs)
         with Calling(self, session, args, kwargs) as calling:
             if not calling.is_known:  # called from here and not from further down, for functions that call themselves
                 calling.value = self.function(*args, **kwargs)
         return calling.value  # type: ignore[no-any-return]
 
-    def is_left_alone(self, session: Session) -> bool:
-        """Whether looking at calls has shown to take longer than the function itself, or is in vain at the moment."""
-        health = session.health
-        if not health.is_well and not health.looks():
-            return True
-        steering = session.steering
-        return not steering.is_free and not steering.looks_at_call(steering.sites.named(self.label))
+    def site_left_alone(self, session: Session) -> Site | None:
+        """The site of the function if a call runs without a look; None if it gets one.
+
+        Looks may have shown to take longer than the function itself, or be in vain at the moment.
+        """
+        steering, health = session.steering, session.health
+        if steering.is_free and health.is_well:
+            return None
+        site = steering.sites.named(self.label)
+        if site.limit or not steering.looks_at_call(site) or not (health.is_well or health.looks()):
+            return site
+        return None
 
     async def _call_async(self, session: Session, args: Any, kwargs: Any, refresh: bool = False) -> Any:
-        if not refresh and self.is_left_alone(session):
-            with left_alone(session, self.label):
+        site = None if refresh else self.site_left_alone(session)
+        if site is not None:
+            with left_alone(session, site):
                 return await self.function(*args, **kwargs)  # type: ignore[misc]
         async with Calling(self, session, args, kwargs, refresh) as calling:
             if not calling.is_known:
@@ -340,8 +348,9 @@ class Bound:
         args = (self.__self__, *args)
         if session is None or memo.is_async:
             return memo(*args, **kwargs)
-        if memo.is_left_alone(session):
-            with left_alone(session, memo.label):
+        site = memo.site_left_alone(session)
+        if site is not None:
+            with left_alone(session, site):
                 return memo.function(*args, **kwargs)
         with Calling(memo, session, args, kwargs) as calling:  # here too, for methods that call themselves
             if not calling.is_known:
