@@ -150,6 +150,11 @@ class leading:  # noqa: N801 - read as a word: `with leading(key):`
         _led.reset(self._token)
 
 
+def is_leading() -> bool:
+    """Whether this is called by a computation that is under way, in its thread or its task."""
+    return bool(_led.get())
+
+
 class Reservations:
     """Reservations of this process, renewed in the background until they are given back."""
 

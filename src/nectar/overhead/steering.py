@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Final
 
 from nectar.overhead import process  # noqa: F401 - notes what is there when Nectar begins
-from nectar.overhead.ledger import Ledger
+from nectar.overhead.ledger import Ledger, SharedTime
 from nectar.overhead.sites import ENOUGH, Site, Sites
 from nectar.quantities import show_duration
 
@@ -68,6 +68,7 @@ class Steering:
         self.ledger = Ledger(share, floor, timer, time.process_time() if age is None else age)
         self.sites = Sites(memory, program, patience)
         self.timer = timer
+        self.queries, self.calls = SharedTime(timer), SharedTime(timer)  # a call may wait for queries in other threads
         self.is_free = share == inf
         self.left_alone = self.waived = 0  # queries and calls that ran without a look: quick ones, and for want of time
         self._told: dict[str, float] = {}

@@ -6,7 +6,9 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import polars as pl
 import pytest
@@ -307,3 +309,25 @@ def test_a_new_file_that_there_is_no_time_to_read_is_not_read_by_us(steered, eng
     assert part.outcome == "uncacheable"
     assert "day-1.parquet, too much to be known by its content" in part.reason
     assert read == []
+
+
+def test_queries_that_ran_beside_each_other_save_no_more_than_the_time_that_passed(log, enabled, monkeypatch):
+    """Each of eight queries took as long as all of them: finding them saves that once."""
+    installed = engine_config._ENGINE_BY_NAME["auto"]
+    plain, started, ended = installed.inner.collect, threading.Barrier(4), threading.Barrier(4)
+    timer = Timer()
+    monkeypatch.setattr(enabled, "steering", Steering(timer=timer))
+
+    def beside(*arguments, **options):
+        if started.wait(60) == 0:
+            timer.now += 8.0
+        ended.wait(60)
+        return plain(*arguments, **options)
+
+    monkeypatch.setattr(installed, "inner", type("E", (), {"collect": staticmethod(beside), "name": "x"}))
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda least: day(log, least).collect(), range(4)))
+    assert enabled.settle(30)
+    entries = [entry.seconds for entry in enabled.catalog.index.entries()]
+    assert len(entries) == 4
+    assert sum(entries) == pytest.approx(8.0)

@@ -6,12 +6,15 @@ import os
 import signal
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from tests.dialects.python.programs import OUTCOMES, ended
 
 import nectar
+from nectar.dialects.python.invocation import Invocation
 from nectar.errors import CatalogUnavailableError
+from nectar.overhead.steering import Steering
 
 LIMIT = 10.0  # seconds after which a test says that something hangs
 
@@ -455,3 +458,39 @@ def test_an_interrupt_while_waiting_for_others_lets_nobody_wait_for_ever(monkeyp
             fresh(71)
     assert together(2, lambda at: fresh(71)) == [[71]] * 2
     assert computed() == 1
+
+
+@nectar.pure
+def wait_for_four(folder, number):
+    """Ends when four calls are here at once."""
+    Path(folder, str(number)).touch()
+    while not are_four_here(folder):
+        time.sleep(0.01)
+
+
+def are_four_here(folder):
+    return all(os.path.exists(os.path.join(folder, str(each))) for each in range(4))
+
+
+@nectar.memo
+def beside_others(folder, number):
+    wait_for_four(folder, number)
+    return [number]
+
+
+def test_calls_that_ran_beside_each_other_save_no_more_than_the_time_that_passed(enabled, monkeypatch, tmp_path):
+    """Each took as long as all four: finding their results saves that once."""
+    folder = tmp_path / "calls"
+    folder.mkdir()
+    steering = Steering(timer=lambda: 1008.0 if are_four_here(folder) else 1000.0)
+    monkeypatch.setattr(enabled, "steering", steering)
+    told = []
+
+    def computed(self, value, seconds, shared, why_not=""):
+        told.append((seconds, shared))
+        self.abandon()
+
+    monkeypatch.setattr(Invocation, "computed", computed)
+    assert together(4, lambda at: beside_others(str(folder), at)) == [[0], [1], [2], [3]]
+    assert [shared for _, shared in told] == pytest.approx([seconds / 4 for seconds, _ in told])
+    assert len(told) == 4

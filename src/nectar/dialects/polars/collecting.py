@@ -42,6 +42,7 @@ class Look:
         self._timer = session.steering.timer
         self._begun, self._starting = self._timer(), self._started()
         self.computing = 0.0  # seconds that the engine took
+        self._shared = 0.0  # of these, its share of what passed while other queries ran beside it
         self.reused = 0.0  # seconds that the engine would have taken for what was known
 
     # time
@@ -51,11 +52,17 @@ class Look:
 
     def _timed(self, run: Callable[[], _T]) -> _T:
         """What the engine gives; its time is none of ours."""
-        begun = self._timer()
+        share = self.session.steering.queries.share()
         try:
-            return run()
+            with share:
+                return run()
         finally:
-            self.computing += self._timer() - begun
+            self.computing += share.wall
+            self._shared += share.seconds
+
+    def _share_of(self, seconds: float) -> float:
+        """What of a query's seconds the program would have waited, had the others beside it run without it."""
+        return seconds * self._shared / self.computing if self.computing > 0.0 else seconds
 
     def end(self, found: float | None = None) -> None:
         """The look has ended: its cost is known, and what the queries would have taken without it.
@@ -163,7 +170,8 @@ class Look:
     def _keep(self, query: Query, frame: pl.DataFrame, part: Part) -> None:
         """The result is kept in the background, if it is worth it, and what the query was goes on record."""
         try:
-            keep(query, query.keyed.program.root, frame, part.seconds, part, self.computing + self.reused)
+            seconds = self._share_of(part.seconds)
+            keep(query, query.keyed.program.root, frame, seconds, part, self.computing + self.reused)
         except Exception as error:
             _log.exception("the result could not be kept")
             part.keeping = f"not kept: {type(error).__name__}: {error}"

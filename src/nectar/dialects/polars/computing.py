@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Final
 
 import polars as pl
@@ -31,13 +30,14 @@ def computed(query: Query, run: Run) -> pl.DataFrame:
 
 def _compute_part(query: Query, number: int, run: Run) -> None:
     """A part is known now, and kept; unless it fails, which the whole may not: it need not read every column."""
-    begun = time.perf_counter()
+    shared = query.session.steering.queries
+    begun = shared.passed
     query.runs(number)
     try:
         frame = run(query.frame_of(number))
     except (Exception, pl.exceptions.PanicException) as error:
         _log.info("%s is not computed by itself: %s", query.keyed.program.nodes[number].text, error)
         return
-    keep(query, number, frame, time.perf_counter() - begun)
+    keep(query, number, frame, shared.passed - begun)
     if query.stands_for(number, frame.schema):
         query.known[number] = StoredFrame.of(frame)

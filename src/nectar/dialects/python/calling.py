@@ -16,13 +16,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from nectar.catalog import embedded  # noqa: F401 - what a hit needs is there before processes are forked
-from nectar.catalog.flights import leading
+from nectar.catalog.flights import is_leading, leading
 from nectar.dialects.python.invocation import Invocation
 from nectar.errors import CatalogUnavailableError, EnvironmentFailure
 from nectar.forks import Stage, before
 from nectar.keys.api import fingerprint
 from nectar.keys.registry import expander_for
 from nectar.overhead.garbage import uncollected
+from nectar.overhead.ledger import Share
 from nectar.overhead.loading import loading
 from nectar.overhead.sites import Site
 from nectar.overhead.spent import NOTHING, Spent
@@ -45,7 +46,7 @@ class Calling:
 
     __slots__ = (
         "_arguments", "_begun", "_deeper", "_gave_up", "_invocation", "_leading", "_memo", "_own", "_part", "_refresh",
-        "_run", "_session", "_started", "_walking", "_keeping", "is_known", "value",
+        "_run", "_session", "_share", "_started", "_walking", "_keeping", "is_known", "value",
     )  # fmt: skip
 
     def __init__(
@@ -54,6 +55,7 @@ class Calling:
         self._memo, self._session, self._arguments, self._refresh = memo, session, (args, kwargs), refresh
         self._deeper, self._run = deeper(), running()
         self._leading: leading | None = None
+        self._share: Share | None = None
         self._invocation: Invocation | None = None
         self._part: Part | None = None
         self._begun = 0.0
@@ -174,14 +176,18 @@ class Calling:
     def _go(self, invocation: Invocation) -> None:
         """From here on the time is that of the function, unless the result is known."""
         if not self.is_known:
+            share = self._session.steering.calls.share(within=is_leading())
             self._leading = leading(invocation.keyed.key)
             self._leading.__enter__()
             invocation.watch()
             self._begun = time.perf_counter()
+            self._share = share.__enter__()
 
     def _end(self, error: BaseException | None) -> None:
         """The result is kept, or others know that they need not wait for it."""
         seconds = time.perf_counter() - self._begun
+        if self._share is not None:
+            self._share.__exit__(None, error, None)
         if self._leading is not None:
             self._leading.__exit__()
         if self._invocation is not None:
@@ -208,7 +214,8 @@ class Calling:
 
     def _computed(self, invocation: Invocation, seconds: float) -> None:
         why_not = self._session.steering.why_not_keep_call(seconds, self._own.work)
-        invocation.computed(self.value, seconds, why_not and f"not kept: {why_not}")
+        shared = seconds if self._share is None else self._share.of(seconds)
+        invocation.computed(self.value, seconds, shared, why_not and f"not kept: {why_not}")
 
     def _account(self, seconds: float, own: Spent) -> None:
         steering = self._session.steering

@@ -74,8 +74,11 @@ class Computation:
             _log.info("%s could not be watched: %r", self._invocation.memo.label, failure)
             self._blind = True
 
-    def computed(self, value: Any, seconds: float, why_not: str = "") -> None:
-        """The function gave a value: it is kept if nothing speaks against it. why_not: what does."""
+    def computed(self, value: Any, seconds: float, shared: float, why_not: str = "") -> None:
+        """The function gave a value: it is kept if nothing speaks against it. why_not: what does.
+
+        shared: its share of these seconds, which is what finding the result saves.
+        """
         part = self._invocation.part
         part.seconds = seconds
         part.explain = self._invocation.memo.explainer(self._invocation)
@@ -89,8 +92,8 @@ class Computation:
             self._invocation.abandon()
             return
         part.size, part.keeping = copy.size, "being kept"
-        self._invocation.land(Landed(copy, seconds, self._invocation.began))
-        self._submit(copy, seconds)
+        self._invocation.land(Landed(copy, shared, self._invocation.began))
+        self._submit(copy, shared)
 
     def _taken_apart(self, value: Any, seconds: float) -> tuple[str, Snapshot | None]:
         """The result as it is to be kept, or why it is not."""

@@ -222,13 +222,16 @@ class Invocation:
         if self._computation is not None:
             self._computation.end(error)
 
-    def computed(self, value: Any, seconds: float, why_not: str = "") -> None:
-        """The function gave a value: it is kept if nothing speaks against it. why_not: what does."""
+    def computed(self, value: Any, seconds: float, shared: float, why_not: str = "") -> None:
+        """The function gave a value: it is kept if nothing speaks against it. why_not: what does.
+
+        shared: its share of these seconds, if other calls ran beside it.
+        """
         if self._computation is None:
             self.part.keeping = "not kept: it could not be watched while it ran"
             self.abandon()
         else:
-            self._computation.computed(value, seconds, why_not)
+            self._computation.computed(value, seconds, shared, why_not)
 
 
 def _computation_of(invocation: Invocation) -> Computation:

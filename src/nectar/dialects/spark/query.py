@@ -217,7 +217,8 @@ class Query:
         table = with_shape(table, self.shape) if self.spans else table
         replaces = self.session.settings.refresh or self.asked
         begun = perf_counter()
-        answer = self._kept(self.keyed.program.root, table, part.seconds, replaces)
+        seconds = part.seconds if self.timing is None else self.timing.share_of(part.seconds)
+        answer = self._kept(self.keyed.program.root, table, seconds, replaces)
         if isinstance(answer, Kept):
             self.session.steering.wrote(table.nbytes, perf_counter() - begun)
         part.keeping = "kept" if isinstance(answer, Kept) else f"not kept: {answer.reason}"

@@ -39,6 +39,7 @@ class Timing:
         self.site: Site | None = None if wanted else self._steering.sites.here()
         self.looks = self.site is None or self._steering.looks_at(self.site, LOOKING, late=False)
         self.own = self.engine = self.reused = 0.0
+        self._shared = 0.0  # of the engine's seconds, its share of those in which other queries ran beside it
         self._inner = 0.0  # seconds within `working` that are not spent on a look
         self.is_first = False  # of the looks of this process, which takes longer than others
         self.is_refused = False  # Nectar has looked at it, said why it cannot be reused, and counted it
@@ -65,13 +66,18 @@ class Timing:
     @contextmanager
     def computing(self) -> Iterator[None]:
         """What the block takes is the engine's, which works for the program."""
-        begun = self._steering.timer()
+        share = self._steering.queries.share()
         try:
-            yield
+            with share:
+                yield
         finally:
-            seconds = self._steering.timer() - begun
-            self._inner += seconds
-            self.engine += seconds
+            self._inner += share.wall
+            self.engine += share.wall
+            self._shared += share.seconds
+
+    def share_of(self, seconds: float) -> float:
+        """What of a query's seconds the program would have waited, had the others beside it run without it."""
+        return seconds * self._shared / self.engine if self.engine > 0.0 else seconds
 
     @contextmanager
     def writing(self) -> Iterator[None]:

@@ -113,13 +113,13 @@ class _Work:
         return Advanced(self._run(self._parts.finished(done.whole.frame)), self._used, done.new, done.merged)
 
     def merged(self, pieces: Sequence[Piece[pl.DataFrame]]) -> Piece[pl.DataFrame]:
-        """The state of neighbouring runs; what that took is learned from."""
+        """The state of neighbouring runs; what that took is learned from, and is none of what it saves."""
         size = sum(int(piece.frame.estimated_size()) for piece in pieces)
         begun = time.perf_counter()
         frame = self._run(self._parts.merged([piece.frame for piece in pieces]))
         seconds = time.perf_counter() - begun
         rates.learn(self._catalog, size, seconds, states=True)
-        return Piece(pieces[0].start, pieces[-1].end, frame, seconds + sum(piece.seconds for piece in pieces))
+        return Piece(pieces[0].start, pieces[-1].end, frame, sum(piece.seconds for piece in pieces))
 
     def extended(self, head: Run[Entry], end: int) -> Piece[pl.DataFrame] | None:
         """The state of a known run and of what is behind it; None if groups are so few that it makes no difference."""
