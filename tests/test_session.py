@@ -183,7 +183,7 @@ def test_totals_of_a_session():
     double(1)
     double(2)
     totals = session.current().totals
-    assert (totals.parts, totals.reused) == (3, 1)
+    assert (totals.looked_at, totals.cached) == (3, 1)
 
 
 def test_dialects_hook_in_and_out(monkeypatch):

@@ -32,7 +32,7 @@ from nectar.overhead.loading import loading
 from nectar.overhead.sites import RECENT, Site
 from nectar.overhead.steering import Steering
 from nectar.report.run import RunReport
-from nectar.report.totals import RunTotals, process_totals
+from nectar.report.totals import Kind, RunTotals, process_totals
 from nectar.settings import Settings, load_settings
 from nectar.trust.secrets import logger
 from nectar.waiting.answering import is_unhurried
@@ -55,6 +55,7 @@ class Session:
         self._without_settings = settings is None
         self.clock = SystemClock() if clock is None else clock
         self.totals = RunTotals(process_totals)
+        self._queries = self.totals.queries
         self.steering = _steering(self.settings)
         self._lock = threading.RLock()
         self._closed = False
@@ -167,17 +168,17 @@ class Session:
         """From now on files are identified by these."""
         self._inputs = inputs
 
-    def leave_alone(self, quick: bool, queries: int = 1) -> None:
-        """Takes up queries that ran without a look, in the report of their run and in the totals."""
+    def leave_alone(self, quick: bool, number: int = 1, kind: Kind = "query") -> None:
+        """Takes up queries or calls that ran without a look, in the report of their run and in the totals."""
         global _last
         run = _run.get()
-        if run is None and queries == 1:
-            _last = _ALONE[quick]
+        if run is None and number == 1:
+            _last = _ALONE[quick, kind]
         else:
             if run is None:
                 run = _last = RunReport()
-            run.leave_alone(quick, queries)
-        self.totals.leave_alone(quick, queries)
+            run.leave_alone(quick, number, kind)
+        self.totals.leave_alone(quick, number, kind)
 
     def leave_quick_alone(self, site: Site, seconds: float) -> None:
         """Takes up a query that took so long, at a site that proved quick."""
@@ -189,8 +190,21 @@ class Session:
             _last = _QUICK
         else:
             run.leave_alone(True)
-        self.totals.alone += 1
-        process_totals.alone += 1
+        self._queries.alone += 1
+        _queries.alone += 1
+
+    def leave_quick_call_alone(self, site: Site, seconds: float) -> None:
+        """The same for a call of a memoised function."""
+        global _last
+        site.seconds += (seconds - site.seconds) * RECENT
+        self.steering.left_alone += 1
+        run = _run.get()
+        if run is None:
+            _last = _QUICK_CALL
+        else:
+            run.leave_alone(True, kind="call")
+        self.totals.calls.alone += 1
+        process_totals.calls.alone += 1
 
     def settle(self, timeout: float | None = None) -> bool:
         """Whether everything that was to be kept is written, after waiting so long at most."""
@@ -256,8 +270,12 @@ _block: ContextVar[Session | None] = ContextVar("nectar_session", default=None)
 _blocks: Final[list[Session]] = []  # of all threads, for threads that a block has started
 _last: RunReport = RunReport()
 # Reports of one query that was left alone: there may be ten thousand, each a matter of microseconds.
-_ALONE: Final = {quick: RunReport.of_one_left_alone(quick) for quick in (True, False)}
-_QUICK: Final = _ALONE[True]
+_ALONE: Final[dict[tuple[bool, Kind], RunReport]] = {
+    (quick, kind): RunReport.of_one_left_alone(quick, kind) for quick in (True, False) for kind in ("query", "call")
+}
+_QUICK: Final = _ALONE[True, "query"]
+_QUICK_CALL: Final = _ALONE[True, "call"]
+_queries: Final = process_totals.queries
 # Modules of dialects that hook into an engine with install() and uninstall(), by the library they need.
 _DIALECTS: Final[dict[str, str]] = {
     "polars": "nectar.dialects.polars.installing",

@@ -71,7 +71,7 @@ def test_polars_demo_keeps_its_promises(small):
 
 def pretend(monkeypatch, **changed):
     """Lets the demo run without interpreters: every run reuses one part of one, and changed says what else."""
-    ended = {"code": 0, "stdout": "", "stderr": "nectar: 1 of 1 part reused, 1 s saved", "seconds": 1.0, **changed}
+    ended = {"code": 0, "stdout": "", "stderr": "nectar: 1 of 1 query from cache, 1 s saved", "seconds": 1.0, **changed}
     monkeypatch.setattr(polars_demo, "run_python", lambda *_: Ended(**ended))
     return CliRunner().invoke(main, ["demo", "polars"])
 
@@ -85,7 +85,7 @@ def test_polars_demo_fails_when_everything_is_reused(small, monkeypatch):
 
 
 def test_polars_demo_fails_when_nothing_is_reused(small, monkeypatch):
-    why = "nothing of it is known: first time, visitors, LONGEST was 600, is 900, came\nnectar: 0 of 1 part reused"
+    why = "nothing of it is known: first time, visitors, LONGEST was 600, is 900, came\nnectar: 0 of 1 query from cache"
     result = pretend(monkeypatch, stderr=why)
     assert "again, in another process" in result.stderr
     assert "another last step" in result.stderr
@@ -93,7 +93,9 @@ def test_polars_demo_fails_when_nothing_is_reused(small, monkeypatch):
 
 
 def test_polars_demo_fails_when_the_reason_is_missing(small, monkeypatch):
-    result = pretend(monkeypatch, stderr="nothing of it is known: no idea\nnectar: 0 of 1 part reused, nothing kept")
+    result = pretend(
+        monkeypatch, stderr="nothing of it is known: no idea\nnectar: 0 of 1 query from cache, nothing kept"
+    )
     assert "two modules away" in result.stderr
 
 

@@ -21,7 +21,7 @@ import polars as pl
 pages = pl.scan_parquet(sys.argv[1] + "/*.parquet").group_by("page").agg(pl.len())
 print(pages.sort("page").collect().to_dicts())
 """
-FIRST = "nectar: 0 of 1 part reused, 1 kept for next time"
+FIRST = "nectar: 0 of 1 query from cache, 1 kept for next time"
 
 
 @pytest.fixture
@@ -66,7 +66,9 @@ def test_the_second_run_reuses_the_first(here):
     assert plain.stdout == first.stdout == second.stdout
     assert (first.returncode, second.returncode) == (0, 0)
     assert last_line(first).startswith(FIRST)
-    assert re.fullmatch(r"nectar: 1 of 1 part reused, .* saved; Nectar took [\d.,]+ (us|µs|ms|s)", last_line(second))
+    assert re.fullmatch(
+        r"nectar: 1 of 1 query from cache, .* saved; Nectar took [\d.,]+ (us|µs|ms|s)", last_line(second)
+    )
     assert len(second.stderr.splitlines()) == 1
 
 
@@ -91,8 +93,8 @@ def test_a_program_without_queries(here):
 
 def test_memoised_functions_count_too(here):
     name = program(here, "import nectar\n@nectar.memo\ndef f(x):\n    return x + 1\nprint(f(1), f(2))\n")
-    assert last_line(run(here, name)).startswith("nectar: 0 of 2 parts reused, 2 kept for next time")
-    assert last_line(run(here, name)).startswith("nectar: 2 of 2 parts reused, ")
+    assert last_line(run(here, name)).startswith("nectar: 0 of 2 calls from cache, 2 kept for next time")
+    assert last_line(run(here, name)).startswith("nectar: 2 of 2 calls from cache, ")
 
 
 def test_a_program_that_enables_nectar_itself_is_counted(here):
@@ -218,6 +220,27 @@ def test_settings_that_mean_nothing(here):
     assert "budget" in done.stderr
 
 
+def test_calls_that_are_refused_or_raise_are_counted_and_named_in_all_runs(here):
+    text = (
+        "import nectar, time\n@nectar.memo\ndef now(n):\n    return time.time() + n\n"
+        "@nectar.memo\ndef fails(n):\n    raise ValueError(n)\n"
+        "for n in range(3):\n    now(n)\n    try:\n        fails(n)\n    except ValueError:\n        pass\n"
+    )
+    name = program(here, text)
+    for _ in range(2):
+        told = last_line(run(here, name, NECTAR_OVERHEAD="unlimited"))
+        assert told.startswith(
+            "nectar: 0 of 3 calls from cache, nothing kept; 3 calls of program.now cannot be kept; "
+            "3 calls of program.fails failed; Nectar took"
+        )
+
+
+def test_a_child_that_was_forked_tells_no_totals(here):
+    text = "import os, sys, nectar\nf = nectar.memo(lambda x: x)\nf(1)\nif os.fork() == 0:\n    sys.exit()\nos.wait()\n"
+    done = run(here, program(here, text))
+    assert done.stderr.count("nectar: ") == 1
+
+
 # explain
 
 
@@ -227,7 +250,7 @@ def test_explain_shows_a_tree_for_each_query(here):
     assert first.stdout == second.stdout == python(here, "report.py", "clicks").stdout
     assert first.stderr.startswith("nothing of it is known: it runs for the first time\nsort ")
     assert second.stderr.startswith("all of it is known: about ")
-    assert last_line(second).startswith("nectar: 1 of 1 part reused")
+    assert last_line(second).startswith("nectar: 1 of 1 query from cache")
 
 
 def test_explain_names_what_changed(here):

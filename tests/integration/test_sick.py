@@ -233,7 +233,7 @@ def test_a_clock_that_is_set(home, jump, caplog, monkeypatch):
     assert [tripled(number) for number in range(100)] == [[number] * 3 for number in range(100)]
     assert current.settle(LIMIT)
     assert kept(home) == 100
-    assert current.totals.reused >= 50
+    assert current.totals.cached >= 50
     assert warnings_of(caplog) == []
     current.close()
 

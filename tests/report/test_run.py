@@ -24,7 +24,7 @@ def test_the_summary_counts_what_was_reused_and_what_it_saved():
         Part("b", "computed", seconds=5.0),
         Part("c", "reused", seconds=2.0, saved=1.0, size=5),
     )
-    assert str(made).startswith("nectar: 2 of 3 parts reused, ")
+    assert str(made).startswith("nectar: 2 of 3 queries from cache, ")
     assert "4 min 12 s saved" in str(made)
     assert made.seconds_saved == 252.0, "a part that took longer to fetch than to compute saves nothing"
     assert made.bytes_saved == 15
@@ -33,8 +33,8 @@ def test_the_summary_counts_what_was_reused_and_what_it_saved():
 
 def test_the_summary_of_a_first_run_says_what_was_kept():
     made = report(Part("a", keeping="being kept", size=1000), Part("b", keeping="not kept: too large"))
-    assert str(made) == "nectar: 0 of 2 parts reused, 1 kept for next time (1 kB)"
-    assert str(report(Part("a", keeping="not kept"))) == "nectar: 0 of 1 part reused, nothing kept"
+    assert str(made) == "nectar: 0 of 2 queries from cache, 1 kept for next time (1 kB)"
+    assert str(report(Part("a", keeping="not kept"))) == "nectar: 0 of 1 query from cache, nothing kept"
 
 
 def test_reasons_are_found_once_and_only_when_asked_for():

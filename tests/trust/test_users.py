@@ -7,7 +7,7 @@ import sys
 import pytest
 from tests.trust.conftest import ALICE, BOB, MALLORY, TEAM, as_user, memo, nectar
 
-KEPT, REUSED, NOTHING = "0 of 1 part reused, 1 kept", "1 of 1 part reused", "nothing kept"
+KEPT, REUSED, NOTHING = "0 of 1 call from cache, 1 kept", "1 of 1 call from cache", "nothing kept"
 TEAMS = {"groups": (TEAM,)}
 
 

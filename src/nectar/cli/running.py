@@ -55,7 +55,7 @@ def run_to_its_end(program: Callable[[], None], settings: dict[str, Any]) -> NoR
     """Runs a program with Nectar on, and ends this process as the program ended."""
     with reported(False):
         enable(**settings)
-    atexit.register(_tell_totals)
+    atexit.register(_tell_totals, os.getpid())
     sys.exit(exit_code_of(program))
 
 
@@ -164,19 +164,24 @@ def _without_own(traceback: types.TracebackType | None) -> types.TracebackType |
     return frames[0] if frames else None
 
 
-def _tell_totals() -> None:
-    """The last line: threads of the program have ended, and what it registered for the end has run."""
+def _tell_totals(process: int) -> None:
+    """The last line: threads of the program have ended, and what it registered for the end has run.
+
+    A child that the program has forked says nothing: its counts began with those of its parent.
+    """
+    if os.getpid() != process:
+        return
     session = current()
     if session is not None:
         session.settle(session.settings.linger)
     with suppress(Exception):  # the program may have closed it
         sys.stdout.flush()
-    off = session is None and not process_totals.parts
+    off = session is None and not process_totals.looked_at
     print("nectar: off: nothing was reused or kept" if off else _totals(), file=sys.stderr, flush=True)
 
 
 def _totals() -> str:
     """What was reused and computed, and what Nectar itself took if there was something to look at."""
     took = sum(own_time().values())
-    looked = process_totals.parts or process_totals.alone or process_totals.waived
+    looked = process_totals.looked_at or process_totals.alone or process_totals.waived
     return f"{process_totals}; Nectar took {show_duration(took)}" if looked else str(process_totals)

@@ -1,4 +1,4 @@
-"""The report of a run: which parts were reused, which were computed, what was kept, and why.
+"""The report of a run: which queries and calls came from cache, which were computed, what was kept, and why.
 
 A part is filled in while the run goes on; whether it was kept is known only after it has been written. The reason of a
 miss is found when somebody asks for it: looking for it may take longer than the part itself.
@@ -10,16 +10,17 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from nectar.quantities import show_duration, show_size
+from nectar.quantities import show_duration
+from nectar.report.totals import Kind, RunTotals, is_interruption
 from nectar.trust.secrets import redacted
 
-Outcome = Literal["reused", "computed", "uncacheable", "failed"]
+Outcome = Literal["reused", "computed", "uncacheable", "failed", "interrupted"]
 _DETAILED = 20  # parts that are listed one by one
 
 
 @dataclass(slots=True)
 class Part:
-    """One part of a run.
+    """One part of a run: a query, a call of a memoised function, or a step of a query that is reused in another one.
 
     seconds: spent on it now. saved: what it took when it was computed, if it was reused. keeping: what becomes of a
     computed result: "being kept", "kept", or why not.
@@ -32,6 +33,7 @@ class Part:
     size: int = 0
     keeping: str = ""
     key: str = ""
+    kind: Kind = "query"
     explain: Callable[[], str] | None = field(default=None, repr=False)
     _reason: str | None = field(default=None, repr=False)
 
@@ -48,22 +50,16 @@ class Part:
         """Whether the result is in the catalog now."""
         return self.outcome == "reused" or self.keeping == "kept"
 
+    def fail(self, error: BaseException | None) -> None:
+        """It gave no result."""
+        self.outcome = "interrupted" if is_interruption(error) else "failed"
+
     def __str__(self) -> str:
         if self.outcome == "reused":
             return f"{self.name}: reused in {show_duration(self.seconds)}, saved {show_duration(self.saved)}"
         notes = [note for note in (self.reason, self.keeping) if note]
         head = f"{self.name}: {self.outcome} in {show_duration(self.seconds)}"
         return redacted(f"{head} ({'; '.join(notes)})" if notes else head)
-
-
-def summary(parts: int, reused: int, saved: float, kept: int, kept_bytes: int) -> str:
-    """The line that people see at the end."""
-    count = f"nectar: {reused:,} of {parts:,} part{'s' if parts != 1 else ''} reused"
-    if reused:
-        return f"{count}, {show_duration(saved)} saved"
-    if kept:
-        return f"{count}, {kept:,} kept for next time ({show_size(kept_bytes)})"
-    return f"{count}, nothing kept"
 
 
 def show_own_time(spent: Mapping[str, float]) -> str:
@@ -76,21 +72,19 @@ class RunReport:
 
     def __init__(self) -> None:
         self.parts: list[Part] = []
-        self.alone = 0  # queries that were left alone, the last of them because it is quick
-        self._quick = True
+        self._alone: dict[tuple[bool, Kind], int] = {}  # what was left alone, by whether that is because it is quick
         self.own_time: Mapping[str, float] = {}  # seconds that Nectar has taken in this process, by what it did
 
     @classmethod
-    def of_one_left_alone(cls, quick: bool) -> RunReport:
-        """The report of a query that was left alone."""
+    def of_one_left_alone(cls, quick: bool, kind: Kind) -> RunReport:
+        """The report of a query, or of a call, that was left alone."""
         report = cls()
-        report.leave_alone(quick)
+        report.leave_alone(quick, kind=kind)
         return report
 
-    def leave_alone(self, quick: bool, queries: int = 1) -> None:
-        """Takes up queries that Nectar did not look at. quick: because a look takes longer."""
-        self.alone += queries
-        self._quick = quick
+    def leave_alone(self, quick: bool, number: int = 1, kind: Kind = "query") -> None:
+        """Takes up queries or calls that Nectar did not look at. quick: because a look takes longer."""
+        self._alone[quick, kind] = self._alone.get((quick, kind), 0) + number
 
     def add(self, part: Part) -> Part:
         """Takes up a part; it may be filled in later."""
@@ -133,15 +127,16 @@ class RunReport:
             yield f"... and {len(self.parts) - _DETAILED:,} more"
 
     def __str__(self) -> str:
-        if not self.parts and self.alone:
-            number = "a query was" if self.alone == 1 else f"{self.alone:,} queries were"
-            why = f"quicker than looking for {'it' if self.alone == 1 else 'them'}"
-            return f"nectar: {number} left alone, {why if self._quick else 'to keep within the setting overhead'}"
-        if not self.parts:
+        if not self.parts and not self._alone:
             return "nectar: nothing has run yet"
-        kept = [part.size for part in self.parts if part.keeping in ("kept", "being kept")]
-        told = summary(len(self.parts), len(self.reused), self.seconds_saved, len(kept), sum(kept))
-        return f"{told}; {self.alone:,} more left alone" if self.alone else told
+        totals = RunTotals()
+        for part in self.parts:
+            totals.count(part)
+            if part.keeping in ("kept", "being kept"):
+                totals.count_kept(part.size)
+        for (quick, kind), number in self._alone.items():
+            totals.leave_alone(quick, number, kind)
+        return str(totals)
 
     def __repr__(self) -> str:
         return f"<RunReport: {self}>"

@@ -50,7 +50,7 @@ def test_the_result_of_their_file_is_not_that_of_a_copy_of_the_users_own(tmp_pat
         session = nectar.session.current()
         session.settle()
         assert total(theirs) == 10, "what they say of their own file"
-        assert "1 of 1 part reused" in str(nectar.last_run())
+        assert "1 of 1 query from cache" in str(nectar.last_run())
         assert total(mine) == 3
     finally:
         nectar.disable()

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
@@ -20,6 +21,7 @@ from nectar import session
 from nectar.dialects.polars.incremental import advance
 from nectar.overhead import allowance, process
 from nectar.overhead.steering import Steering
+from nectar.report.totals import RunTotals
 from nectar.rewrite.cost import Rates
 from nectar.store.inputs import local
 from nectar.store.inputs.mounts import SystemMounts
@@ -89,17 +91,17 @@ def test_a_quick_site_is_left_alone_after_one_look(steered, engine, log):
     for least in range(50):
         assert collected(day(log, least)).height == 120 - max(0, least - 1)
     assert engine.runs == 50
-    assert steered.totals.parts == 1
+    assert steered.totals.looked_at == 1
     assert steered.totals.alone == 49
     assert outcomes() == []
-    assert str(nectar.last_run()) == "nectar: a query was left alone, quicker than looking for it"
+    assert str(nectar.last_run()) == "nectar: nothing to reuse: 1 query left alone, quicker than looking for it"
     assert "49 queries left alone" in str(steered.totals)
 
 
 def test_whoever_names_the_engine_gets_a_look(steered, engine, log):
     for least in range(5):
         nectar.collect(day(log, least))
-    assert steered.totals.parts == 5
+    assert steered.totals.looked_at == 5
     assert steered.totals.alone == 0
 
 
@@ -228,6 +230,52 @@ def test_failed_queries_are_counted(log, enabled):
     assert "1 query failed" in str(enabled.totals)
 
 
+@pytest.mark.parametrize("is_looked_at", [True, False])
+@pytest.mark.parametrize("collect", [collected, lambda lf: pl.collect_all([lf]), lambda lf: lf.sink_csv("x")])
+def test_interrupted_queries_are_counted(log, steered, engine, monkeypatch, collect, is_looked_at):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    steered.steering.is_free = is_looked_at
+    if not is_looked_at:
+        steered.steering.ledger.spend("starting", 100.0)
+    monkeypatch.setattr(engine, "_inner", SimpleNamespace(collect=stop, collect_all=stop, sink_csv=stop, name="x"))
+    with pytest.raises(KeyboardInterrupt):
+        collect(day(log))
+    assert str(steered.totals) == "nectar: nothing to reuse: 1 query interrupted"
+
+
+def test_a_query_that_is_interrupted_twice_at_once_is_counted(log, steered, engine, monkeypatch):
+    """Of one Ctrl-C, Polars makes two: the second strikes where the first is handled."""
+    count, struck = RunTotals.count_failed, []
+
+    def strike(self, *arguments, **options):
+        if not struck:
+            struck.append(True)
+            raise KeyboardInterrupt
+        count(self, *arguments, **options)
+
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(RunTotals, "count_failed", strike)
+    monkeypatch.setattr(engine, "_inner", SimpleNamespace(collect=stop, name="x"))
+    steered.steering.ledger.spend("starting", 100.0)
+    with pytest.raises(KeyboardInterrupt):
+        collected(day(log))
+    assert str(steered.totals) == "nectar: nothing to reuse: 1 query interrupted"
+
+
+def test_a_query_that_fails_is_told_alike_in_all_runs(log, steered, engine):
+    told = []
+    for is_free in (True, False):
+        steered.steering.is_free = is_free
+        with pytest.raises(pl.exceptions.ColumnNotFoundError):
+            collected(day(log).select("nowhere"))
+        told.append(str(steered.totals))
+    assert told == ["nectar: nothing to reuse: 1 query failed", "nectar: nothing to reuse: 2 queries failed"]
+
+
 def test_what_a_process_has_learned_is_there_for_the_next(tmp_path, log):
     script = tmp_path / "main.py"
     script.write_text(
@@ -279,7 +327,7 @@ def test_a_block_tells_what_was_left_alone_beside_its_parts(steered, engine, log
     with session.running() as report:
         for least in range(5):
             collected(day(log, least))
-    assert str(report).endswith("; 4 more left alone")
+    assert str(report).endswith("; 4 queries left alone, quicker than looking for them")
 
 
 def test_what_nectar_writes_is_no_query_of_the_program(steered, engine, log):
@@ -289,7 +337,7 @@ def test_what_nectar_writes_is_no_query_of_the_program(steered, engine, log):
     assert steered.settle(30)
     (part,) = nectar.last_run().parts
     assert part.keeping == "kept"
-    assert (steered.totals.parts, steered.totals.kept) == (1, 1)
+    assert (steered.totals.looked_at, steered.totals.kept) == (1, 1)
     assert (steered.totals.alone, steered.totals.waived, steered.totals.unkept) == (0, 0, {})
     assert len(steered.steering.sites._known) == 1
 

@@ -190,4 +190,4 @@ def test_what_is_no_error_passes(home, kind):
             with pytest.raises(kind) as caught:
                 stops(4)
             assert caught.value.args == (4,)
-    assert [part.outcome for part in report.parts] == ["failed", "failed"]
+    assert [part.outcome for part in report.parts] == ["interrupted", "interrupted"]

@@ -50,7 +50,7 @@ def test_a_classic_program_runs_and_is_reused(tmp_path, master):
     assert first.stdout == "[Row(k=0, count=5), Row(k=1, count=5)]\nTrue True classic\n"
     again = run(tmp_path, CLASSIC % master)
     assert again.stdout == first.stdout
-    assert "1 of 1 part reused" in again.stderr
+    assert "1 of 1 query from cache" in again.stderr
 
 
 def test_without_nectar_it_fails_as_ever(tmp_path):

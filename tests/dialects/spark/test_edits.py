@@ -133,7 +133,7 @@ def run(folder, home, edited=None, old="", new=""):
         text=True, check=False, timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    reused, of = re.search(r"^nectar: (\d+) of (\d+) parts reused", done.stderr, re.M).groups()
+    reused, of = re.search(r"^nectar: (\d+) of (\d+) queries from cache", done.stderr, re.M).groups()
     assert int(of) == QUERIES
     return done.stdout.splitlines(), int(reused)
 

@@ -78,9 +78,9 @@ def test_a_quick_site_is_left_alone_after_one_look(spark, log, steered, slow):
     for least in range(10):
         assert len(collected(day(spark, log, least))) == 120 - max(0, least - 1)
     assert slow.runs == 10
-    assert (steered.totals.parts, steered.totals.alone) == (1, 9)
+    assert (steered.totals.looked_at, steered.totals.alone) == (1, 9)
     assert nectar.last_run().parts == []
-    assert str(nectar.last_run()) == "nectar: a query was left alone, quicker than looking for it"
+    assert str(nectar.last_run()) == "nectar: nothing to reuse: 1 query left alone, quicker than looking for it"
     assert "9 queries left alone" in str(steered.totals)
     (site,) = steered.steering.sites._known.values()
     assert site.name.endswith(f"test_left_alone.py:{collected.__code__.co_firstlineno + 1}")
@@ -104,14 +104,14 @@ def test_nothing_is_looked_at_once_the_budget_is_used_up(spark, log, steered, sl
     steered.steering.ledger.spend("looking up", 1000)
     slow.seconds = 2.0
     assert len(collected(day(spark, log))) == 120
-    assert (steered.totals.parts, steered.totals.waived) == (0, 1)
+    assert (steered.totals.looked_at, steered.totals.waived) == (0, 1)
     assert "1 query not looked at, to keep within the setting overhead" in str(steered.totals)
 
 
 def test_what_loading_took_does_not_stop_the_first_look(spark, log, steered, slow):
     steered.steering.ledger.spend("starting", 1000)
     collected(day(spark, log))
-    assert steered.totals.parts == 1
+    assert steered.totals.looked_at == 1
 
 
 def test_a_quick_result_is_not_written(spark, log, steered, slow):
@@ -128,14 +128,14 @@ def test_whoever_caches_a_frame_gets_looks(spark, log, steered, slow):
     finally:
         frame.unpersist()
     assert steered.totals.alone == 0
-    assert steered.totals.parts >= 3
+    assert steered.totals.looked_at >= 3
     assert not persisted.is_anything_asked_for()
 
 
 def test_a_site_whose_queries_are_refused_is_left_alone_if_they_are_quick(spark, log, steered, slow):
     for _ in range(5):
         collected(day(spark, log).withColumn("r", F.rand()))
-    assert (steered.totals.parts, steered.totals.alone) == (1, 4)
+    assert (steered.totals.looked_at, steered.totals.alone) == (1, 4)
 
 
 def test_what_is_left_alone_sees_what_changed(spark, log, steered, slow):
@@ -157,8 +157,8 @@ def test_a_session_that_was_told_something_unheard_is_looked_at_no_more(spark, l
     for least in (0, 60):
         day(spark, log, least).createOrReplaceTempView("clicks")
         assert len(collected(spark.table("clicks"))) == 120 - max(0, least - 1)
-    assert enabled.totals.reused == enabled.totals.kept == 0
-    assert enabled.totals.parts == 2
+    assert enabled.totals.cached == enabled.totals.kept == 0
+    assert enabled.totals.looked_at == 2
     assert nectar.last_run().why == "query: what looks at queries could not be loaded"
 
 
@@ -170,14 +170,14 @@ def test_failed_queries_are_counted(spark, log, steered, slow):
         with pytest.raises(PySparkException):
             collected(day(spark, log).select("nowhere"))
     assert steered.totals.failed == 3
-    assert steered.totals.parts == 0
+    assert steered.totals.looked_at == 0
     assert str(steered.totals) == "nectar: nothing to reuse: 3 queries failed"
 
 
 def test_refused_queries_are_counted_once_each(spark, log, enabled):
     for _ in range(2):
         collected(day(spark, log).withColumn("r", F.rand()))
-    assert str(enabled.totals) == "nectar: 0 of 2 parts reused, nothing kept"
+    assert str(enabled.totals) == "nectar: 0 of 2 queries from cache, nothing kept; 2 queries cannot be kept"
 
 
 def test_writes_are_counted(spark, log, enabled, tmp_path):
@@ -191,7 +191,7 @@ def test_mistakes_of_nectar_are_counted_as_queries_that_ran(spark, log, enabled,
 
     monkeypatch.setattr("nectar.dialects.spark.looking.query_of", fail)
     assert len(collected(day(spark, log))) == 120
-    assert enabled.totals.parts == 1
+    assert enabled.totals.looked_at == 1
 
 
 def test_interrupted_queries_are_counted(spark, log, enabled, monkeypatch):

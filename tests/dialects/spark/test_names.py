@@ -254,7 +254,7 @@ def test_a_program_is_explained_from_the_command_line(tmp_path, log, command):
         assert json.loads(line)["parts"][0]["becomes"] == "reused"
     else:
         assert "all of it is known: about" in told
-    assert "nectar: 1 of 1 part reused" in told
+    assert "nectar: 1 of 1 query from cache" in told
 
 
 def test_lineage_of_a_function_leads_to_what_it_made(spark, enabled, log):

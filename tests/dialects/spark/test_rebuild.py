@@ -163,7 +163,7 @@ def test_what_was_deleted_comes_back_as_it_was(project, name):
     project.file()
     project.file("b.parquet", start=100)
     project.main(f"DATA = {str(project.data)!r}\n" + textwrap.dedent(PROGRAMS[name]))
-    assert "nectar: 0 of 1 part reused" in project.nectar("run", "main.py").stderr
+    assert "nectar: 0 of 1 query from cache" in project.nectar("run", "main.py").stderr
     key, before = project.evict_one()
     assert not project.recipe(key).recipe.refusals
     project.lose_sources()
@@ -173,7 +173,7 @@ def test_what_was_deleted_comes_back_as_it_was(project, name):
     assert after.schema.equals(before.schema, check_metadata=True)
     assert rows(after) == rows(before)
     project.main(f"DATA = {str(project.data)!r}\n" + textwrap.dedent(PROGRAMS[name]))
-    assert "nectar: 1 of 1 part reused" in project.nectar("run", "main.py").stderr
+    assert "nectar: 1 of 1 query from cache" in project.nectar("run", "main.py").stderr
 
 
 def test_relative_paths_begin_where_the_program_ran(project):

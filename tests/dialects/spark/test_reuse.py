@@ -298,5 +298,5 @@ def test_nectar_run_takes_an_unchanged_program(tmp_path, log, home):
         for _ in range(2)
     ]
     assert runs[0].stdout == runs[1].stdout != ""
-    assert "0 of 1 part reused" in runs[0].stderr
-    assert "1 of 1 part reused" in runs[1].stderr
+    assert "0 of 1 query from cache" in runs[0].stderr
+    assert "1 of 1 query from cache" in runs[1].stderr

@@ -389,10 +389,10 @@ def run(folder, address, log, home, name):
 @engines.not_spark_4_2
 def test_another_process_user_and_folder_find_the_result(tmp_path, address, log, home):
     first = run(tmp_path / "alice", address, log, home, "alice")
-    assert "0 of 1 part reused" in first.stderr
+    assert "0 of 1 query from cache" in first.stderr
     again = run(tmp_path / "bobbie", address, log, home, "bobbie")
     assert again.stdout == first.stdout != ""
-    assert "1 of 1 part reused" in again.stderr
+    assert "1 of 1 query from cache" in again.stderr
 
 
 def test_the_option_is_the_one_that_is_sent(spark, log, outcome, monkeypatch):

@@ -23,7 +23,7 @@ from nectar.cli.failure import Failure
 from nectar.quantities import show_duration
 
 _ORDERS: Final = 1500
-_COUNTED: Final = re.compile(r"^nectar: (\d+) of (\d+) parts? reused", re.MULTILINE)
+_COUNTED: Final = re.compile(r"^nectar: (\d+) of (\d+) calls? from cache", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

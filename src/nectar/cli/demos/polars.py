@@ -27,7 +27,9 @@ from nectar.quantities import show_duration, show_size
 _DAYS: Final = 7
 _MOST: Final = 14_000_000  # clicks; a report on so many takes a few seconds
 _SHARE: Final = 0.05  # of the free space of the disk
-_COUNTED: Final = re.compile(r"^nectar: ([\d,]+) of ([\d,]+) parts? reused", re.MULTILINE)
+_COUNTED: Final = re.compile(
+    r"^nectar: ([\d,]+) of ([\d,]+) quer(?:y|ies)(?: and ([\d,]+) steps?)? from cache", re.MULTILINE
+)
 _REASON: Final = re.compile(
     r"^(?:nothing of it is known|.* of it known: .*; the rest is computed): (.*)$", re.MULTILINE
 )
@@ -117,16 +119,17 @@ def _judged(step: Step, ended: Ended) -> Run:
     counted = _COUNTED.search(ended.stderr)
     if ended.code or counted is None:
         return Run(step.title, ended.seconds, 0, 0, (ended.stderr or ended.stdout).strip()[-300:], promised=False)
-    reused, parts = (int(group.replace(",", "")) for group in counted.groups())
+    cached, queries, steps = (int(group.replace(",", "")) for group in counted.groups(default="0"))
+    reused, computed = cached + steps, queries - cached
     reasons = _REASON.findall(ended.stderr)
     because = next((reason for reason in reasons if step.because in reason), reasons[0] if reasons else "")
     promised = (
-        (step.computed is None or parts - reused == step.computed)
-        and (step.computed == 0 or bool(parts - reused))
+        (step.computed is None or computed == step.computed)
+        and (step.computed == 0 or bool(computed))
         and (reused > 0 or not step.reuses)
         and step.because in because
     )
-    return Run(step.title, ended.seconds, reused, parts - reused, because, promised)
+    return Run(step.title, ended.seconds, reused, computed, because, promised)
 
 
 # telling

@@ -59,8 +59,8 @@ BYTES_PER_CLICK: Final = 21
 class Step:
     """One run of the program.
 
-    computed: how many parts must be; None if that depends on how fast results are written. reuses: whether any must be
-    reused. because: what the reason of a miss must name. options: of `nectar run`.
+    computed: how many queries must be; None if that depends on how fast results are written. reuses: whether any must
+    come from cache, or a step of one. because: what the reason of a miss must name. options: of `nectar run`.
     """
 
     title: str

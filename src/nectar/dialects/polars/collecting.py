@@ -22,6 +22,7 @@ from nectar.overhead import process
 from nectar.overhead.sites import Site
 from nectar.report.run import Outcome, Part, RunReport
 from nectar.report.site import call_site
+from nectar.report.totals import Kind, is_interruption
 from nectar.report.watchers import watchers
 from nectar.session import Session
 from nectar.trust.secrets import logger
@@ -44,6 +45,7 @@ class Look:
         self.computing = 0.0  # seconds that the engine took
         self._shared = 0.0  # of these, its share of what passed while other queries ran beside it
         self.reused = 0.0  # seconds that the engine would have taken for what was known
+        self._part, self._is_counted = Part("query"), False  # of the one query, once more is known of it
 
     # time
 
@@ -101,20 +103,35 @@ class Look:
                 return self.compute(query, lf, options) if known is None else self._found(query, known)
             finally:
                 query.close()
+        except BaseException as error:
+            self._failed(error)
+            raise
         finally:
             self.end()
+
+    def _count(self, part: Part) -> None:
+        """A query has ended, well or not."""
+        self._is_counted = True
+        self.report.add(part)
+        self.session.totals.count(part)
+
+    def _failed(self, error: BaseException) -> None:
+        """A query gave no result: it is told as such, whatever it came to before."""
+        if not self._is_counted:
+            self._part.fail(error)
+            self._part.seconds = self.computing
+            self._count(self._part)
 
     def _found(self, query: Query, known: pl.DataFrame) -> pl.DataFrame:
         self.tell_hits(query, self._timer() - self._begun)
         return known
 
     def _plainly(self, lf: pl.LazyFrame, options: dict[str, Any], reason: str) -> pl.DataFrame:
-        part = self.report.add(Part("query", "uncacheable", explain=lambda: reason))
-        try:
-            return self._timed(lambda: self.inner.collect(lf, **options))  # type: ignore[no-any-return]
-        finally:
-            part.seconds = self.computing
-            self.session.totals.count(part)
+        part = self._part = Part("query", "uncacheable", explain=lambda: reason)
+        frame: pl.DataFrame = self._timed(lambda: self.inner.collect(lf, **options))
+        part.seconds = self.computing
+        self._count(part)
+        return frame
 
     def compute(self, query: Query, lf: pl.LazyFrame, options: dict[str, Any]) -> pl.DataFrame:
         """The frame of a query whose result is not known; it is kept in the background."""
@@ -126,18 +143,16 @@ class Look:
             if known is not None:
                 self.tell_hits(query, self._timer() - begun)
                 return known
-        part = _part_of(self.session, query)
+        part = self._part = _part_of(self.session, query)
         begun = self._timer()
         try:
             frame, as_given = self._run(query, lf, options)
         except BaseException:
             release(query)
-            self.session.totals.count_failed()
             raise
         part.seconds = self._timer() - begun
         self.tell_hits(query, 0.0)
-        self.report.add(part)
-        self.session.totals.count(part)
+        self._count(part)
         if as_given:
             part.keeping = _AS_GIVEN
             release(query)
@@ -185,11 +200,11 @@ class Look:
 
     def tell_hits(self, query: Query, seconds: float) -> None:
         """The report says which parts of a query were known."""
-        whole = [(about(query, number), query.entries[number]) for number in query.choice.hits]
-        parts = [(entry.about, entry) for used in query.advanced.values() for entry in used]
-        for name, entry in [*whole, *parts]:
-            part = self.report.add(Part(name, "reused", seconds, entry.seconds, entry.size, key=entry.key.hex()))
-            self.session.totals.count(part)
+        whole = [(number, about(query, number), query.entries[number]) for number in query.choice.hits]
+        parts = [(None, entry.about, entry) for used in query.advanced.values() for entry in used]
+        for number, name, entry in [*whole, *parts]:
+            kind: Kind = "query" if number == query.keyed.program.root else "step"
+            self._count(Part(name, "reused", seconds, entry.seconds, entry.size, key=entry.key.hex(), kind=kind))
             self.reused += entry.seconds
             self.session.steering.ledger.save(entry.seconds)
 
@@ -236,6 +251,14 @@ class Look:
 
     def collect_all(self, lfs: list[pl.LazyFrame], optimizations: Any) -> list[pl.DataFrame]:
         """The frames of several queries; those that are not known are computed together."""
+        try:
+            return self._collected_all(lfs, optimizations)
+        except BaseException as error:
+            if not self._is_counted:
+                self.session.totals.count_failed(interrupted=is_interruption(error), number=len(lfs))
+            raise
+
+    def _collected_all(self, lfs: list[pl.LazyFrame], optimizations: Any) -> list[pl.DataFrame]:
         queries = [self._prepared(lf, optimizations) for lf in lfs]
         plan = _together_or_as_given(queries, lfs)
         begun = self._timer()
@@ -244,7 +267,6 @@ class Look:
         except (Exception, pl.exceptions.PanicException) as error:
             ours = plan.answers or (isinstance(error, pl.exceptions.PanicException) and len(plan.given) < len(lfs))
             if not ours:
-                self.session.totals.count_failed()
                 raise
             _log.info("several queries run as they are: what we made of them failed: %s", error)
             from nectar.dialects.polars.several import as_given

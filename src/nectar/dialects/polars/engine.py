@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import polars as pl
 from polars._utils.async_ import _AioDataFrameResult, _GeventDataFrameResult
@@ -21,6 +21,7 @@ from polars.lazyframe.query_result import SingleNodeQueryResult
 from nectar.overhead.loading import loading
 from nectar.overhead.sites import Site, is_own
 from nectar.report.run import RunReport
+from nectar.report.totals import is_interruption
 from nectar.report.watchers import watchers
 from nectar.session import Session, current, running
 from nectar.threads import started
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from nectar.dialects.polars.collecting import Look
     from nectar.dialects.polars.query import Query
 
+_T = TypeVar("_T")
 _log: Final = logger("nectar.polars")
 _LOOKING: Final = "nectar.dialects.polars.collecting"  # loaded with the first look
 
@@ -67,8 +69,11 @@ class PolarsEngine(pl.Engine):
             return None
         return session.steering.sites.here()
 
-    def _look(self, session: Session, report: RunReport, site: Site | None) -> Look | None:
-        """What looks at a query; None if it cannot be had, and then the query runs as it is."""
+    def _look(self, session: Session, report: RunReport, site: Site | None, *, counted: bool = False) -> Look | None:
+        """What looks at a query; None if it cannot be had, and then the query runs as it is.
+
+        counted: somebody else counts the query, should it be interrupted.
+        """
         try:
             return _loaded(session)(self.inner, session, report, site)
         except RecursionError:  # the program is nearly as deep as it may get: there is no room to say so
@@ -76,6 +81,10 @@ class PolarsEngine(pl.Engine):
         except Exception:  # a mistake in Nectar must not stop the program
             _log.exception("nothing is reused here")
             return None
+        except BaseException as error:  # somebody has interrupted the program
+            if not counted:
+                _count_failed(session, error)
+            raise
 
     # frames
 
@@ -114,8 +123,12 @@ class PolarsEngine(pl.Engine):
         begun = timer()
         try:
             frame: pl.DataFrame = self.inner.collect(lf, optimizations=optimizations)
-        except BaseException:
-            session.totals.count_failed()
+        except BaseException as error:
+            try:
+                _count_failed(session, error)
+            except KeyboardInterrupt:  # of one Ctrl-C Polars makes two, and the second comes here
+                _count_failed(session, error)
+                raise
             raise
         seconds = timer() - begun
         if seconds <= site.limit:
@@ -132,7 +145,7 @@ class PolarsEngine(pl.Engine):
         """A query that was left alone, and took so long, has been looked at now that it has run."""
         with running() as report:
             try:
-                look = self._look(session, report, site)
+                look = self._look(session, report, site, counted=True)
                 if look is not None:
                     look.late(lf, optimizations, frame, seconds)
             except (Exception, pl.exceptions.PanicException):  # a mistake in Nectar must not stop the program
@@ -200,8 +213,12 @@ class PolarsEngine(pl.Engine):
     ) -> Any:
         """A result that is still being computed when it is handed out: how long it takes is not known."""
         looks = site is None or session.steering.looks_at(site, _LOOKING)
-        rewritten, query, look = self._rewritten(session, site, lf, options) if looks else (lf, None, None)
-        result = getattr(self.inner, method)(rewritten, **options)
+
+        def run() -> tuple[Any, Query | None, Look | None]:
+            rewritten, query, look = self._rewritten(session, site, lf, options) if looks else (lf, None, None)
+            return getattr(self.inner, method)(rewritten, **options), query, look
+
+        result, query, look = _counted(session, run)
         if look is not None:
             look.end()
         session.totals.count_unkept("its result is handed out while it is being computed")
@@ -239,7 +256,7 @@ class PolarsEngine(pl.Engine):
         if site is not None and not session.steering.looks_at(site, _LOOKING):
             _left_alone(session, site, lambda: write(lf, target, **options))
         else:
-            self._sink_looked_at(session, site, write, lf, target, options)
+            _counted(session, lambda: self._sink_looked_at(session, site, write, lf, target, options))
         if isinstance(target, str | Path):
             learn_content(session, str(target))
 
@@ -255,9 +272,6 @@ class PolarsEngine(pl.Engine):
                 raise
             _log.info("the query runs as it was given: Polars broke down over what we made of it: %s", error)
             write(lf, target, **options)
-        except BaseException:
-            session.totals.count_failed()
-            raise
         finally:
             if query is not None:
                 query.close()
@@ -270,7 +284,7 @@ class PolarsEngine(pl.Engine):
         self, session: Session, site: Site | None, lf: pl.LazyFrame, options: dict[str, Any]
     ) -> tuple[pl.LazyFrame, Query | None, Look | None]:
         """The query with its known parts as sources, or as it is; and the look that is to be ended."""
-        look = self._look(session, RunReport(), site)
+        look = self._look(session, RunReport(), site, counted=True)
         return (lf, None, None) if look is None else (*look.rewritten(lf, options["optimizations"]), look)
 
 
@@ -295,15 +309,28 @@ def _left_alone(session: Session, site: Site, run: Callable[[], Any], queries: i
     """What queries give that Nectar does not look at."""
     timer = session.steering.timer
     begun = timer()
-    try:
-        found = run()
-    except BaseException:
-        session.totals.count_failed()
-        raise
+    found = _counted(session, run, queries)
     seconds = timer() - begun
     quick = session.steering.ran_alone(site, seconds)
     session.leave_alone(quick, queries)
     return found
+
+
+def _counted(session: Session, run: Callable[[], _T], queries: int = 1) -> _T:
+    """What queries give; they are counted if they fail, or are interrupted."""
+    try:
+        return run()
+    except BaseException as error:
+        try:
+            _count_failed(session, error, queries)
+        except KeyboardInterrupt:  # as above
+            _count_failed(session, error, queries)
+            raise
+        raise
+
+
+def _count_failed(session: Session, error: BaseException, queries: int = 1) -> None:
+    session.totals.count_failed(interrupted=is_interruption(error), number=queries)
 
 
 def learn_content(session: Session, path: str) -> None:

@@ -30,6 +30,7 @@ from nectar.overhead.spent import NOTHING, Spent
 from nectar.overhead.steering import Steering
 from nectar.recursion import deeper, room
 from nectar.report.run import Part, RunReport
+from nectar.report.totals import is_interruption
 from nectar.session import Session, running
 from nectar.store import local, read  # noqa: F401 - as above
 from nectar.threads import future_of
@@ -196,12 +197,15 @@ class Calling:
         if invocation is None:
             if part is not None:
                 part.seconds = seconds
+                if error is not None:
+                    part.fail(error)
+                self._memo.ended(self._session, part)
                 self._account(seconds, self._own)
             return
         try:
             if not self.is_known:
                 ended = Spent.now()
-                self._computed(invocation, seconds) if error is None else invocation.failed()
+                self._computed(invocation, seconds) if error is None else invocation.failed(error)
                 kept = Spent.since(ended)
                 self._own, self._keeping = self._own.and_also(kept), kept.work
             self._memo.ended(self._session, invocation.part)
@@ -276,14 +280,17 @@ class left_alone:  # noqa: N801 - read as a word: `with left_alone(...):`
         _deeper.__enter__()
         self._begun = self._timer()
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         seconds = self._timer() - self._begun
         _deeper.__exit__()
+        session, site = self._session, self._site
         try:
-            if seconds <= self._site.limit:
-                self._session.leave_quick_alone(self._site, seconds)
+            if error is not None:
+                session.totals.count_failed("call", site.name.removesuffix(":0"), interrupted=is_interruption(error))
+            elif seconds <= site.limit:
+                session.leave_quick_call_alone(site, seconds)
             else:
-                self._session.leave_alone(self._session.steering.call_ran_alone(self._site, seconds))
+                session.leave_alone(session.steering.call_ran_alone(site, seconds), kind="call")
         except RecursionError:  # the program is nearly as deep as it may get
             pass
 

@@ -134,6 +134,7 @@ class Computation:
         self._invocation.catalog.observed.add(
             remembered_as(self._invocation.call), text, self._invocation.session.clock.now()
         )
+        self._invocation.part.outcome = "uncacheable"  # as the next one will be
         self._invocation.memo.warn(f"it {text}. {advice_about(text)}")
         catalog, program = self._invocation.catalog, self._invocation.call.program
         self._invocation.session.keeper.submit(lambda: catalog.discard(catalog.inquire([program])[program]))

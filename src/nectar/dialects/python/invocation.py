@@ -66,7 +66,7 @@ class Invocation:
         self.memo, self.session, self.catalog, self.arguments = memo, session, catalog, arguments
         self.patience = patience  # seconds that a look at all of its values may take
         self.refreshing = session.settings.refresh
-        self.part = Part(memo.label)
+        self.part = Part(memo.label, kind="call")
         self.value: Any = None
         self.flight: Flight | None = None
         self.reservation: Reservation | None = None
@@ -194,9 +194,9 @@ class Invocation:
         if reservation is not None:
             self.session.reservations.give_back(reservation)
 
-    def failed(self) -> None:
+    def failed(self, error: BaseException) -> None:
         """The function raised; the error is the caller's, and others try for themselves."""
-        self.part.outcome = "failed"
+        self.part.fail(error)
         self.part.seconds = time.perf_counter() - self._begun
         self.abandon()
 

@@ -167,7 +167,7 @@ class Memoized(Generic[_P, _R]):
 
         seconds: that this may take; where the function is looked at for the first time, that may take as long besides.
         """
-        part = Part(self.label, "uncacheable")
+        part = Part(self.label, "uncacheable", kind="call")
         is_too_large = False
         try:
             invocation = self._prepared(session, args, kwargs, seconds)
@@ -217,7 +217,7 @@ class Memoized(Generic[_P, _R]):
         return walked
 
     def ended(self, session: Session, part: Part) -> None:
-        """A call that could be cached has ended."""
+        """A call has ended."""
         session.totals.count(part)
         if self.verbose:
             print(f"nectar: {part}", file=sys.stderr)

@@ -131,11 +131,14 @@ class Interceptor(  # grpc has no types
             session.steering.ledger.spend("looking up", session.steering.timer() - begun)
         return answer
 
-    def timed(self, operation: str, timing: Timing, *, failed: bool = False) -> None:
+    def timed(self, operation: str, timing: Timing, error: BaseException | None = None) -> None:
         """A query that runs without Nectar was answered, or has failed."""
         with self._lock:
             self._timed.pop(operation, None)
-        self._safely(timing.fail if failed else timing.end)
+        if error is None:
+            self._safely(timing.end)
+        else:
+            self._safely(timing.fail, error)
 
     # calls that are answered by one message
 

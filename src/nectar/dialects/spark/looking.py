@@ -102,8 +102,8 @@ class Looker:
                     return None
                 known = self._safely(self._known, query, request)
                 sent = None if known is not None else self._safely(self._as_sent, query, request)
-        except BaseException:  # somebody has interrupted the program
-            timing.fail()
+        except BaseException as error:  # somebody has interrupted the program
+            timing.fail(error)
             raise
         if known is not None:
             timing.end()
@@ -276,7 +276,7 @@ class Looker:
 
     def _completed(self, operation: str, query: Query) -> None:
         self._forget(operation)
-        if query.part.outcome == "failed":  # for a moment, and the client has asked for the rest
+        if query.part.outcome in ("failed", "interrupted"):  # for a moment, and the client has asked for the rest
             query.part.outcome = "computed"
         query.session.totals.count(query.part)
         note_cost(query)
@@ -289,16 +289,16 @@ class Looker:
         if query.timing is not None:
             query.timing.reused = 0.0
 
-    def failed(self, operation: str, query: Query, *, for_good: bool) -> None:
-        """The server answered with an error, which is the program's; nothing is kept.
+    def failed(self, operation: str, query: Query, error: BaseException, *, for_good: bool) -> None:
+        """The server answered with an error, which is the program's, or somebody interrupted it; nothing is kept.
 
         for_good: nobody will ask for the rest. Otherwise the program's client may, or gives its operation up.
         """
         if not query.keyed.root.refusal:
-            query.part.outcome = "failed"
+            query.part.fail(error)
         if for_good:
             if query.timing is not None:
-                self._safely(query.timing.fail)
+                self._safely(query.timing.fail, error)
             self._safely(query.abandon)
             self._forget(operation)
             self._operations.forget(operation)

@@ -97,7 +97,7 @@ class Query:
             self.part.key, self.part.explain = entry.key.hex(), None
             return []
         return [
-            Part(entry.about, "reused", 0.0, entry.seconds, entry.size, key=entry.key.hex())
+            Part(entry.about, "reused", 0.0, entry.seconds, entry.size, key=entry.key.hex(), kind="step")
             for entry in (*self.choice.hits.values(), *self.made_from)
         ]
 

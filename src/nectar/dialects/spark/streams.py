@@ -76,7 +76,7 @@ class Recorded:
             raise
         except BaseException as error:
             may_go_on = not self._is_the_only_one and is_passing(error)
-            self._looker.failed(self._operation, self._query, for_good=not may_go_on)
+            self._looker.failed(self._operation, self._query, error, for_good=not may_go_on)
             raise
         if response.operation_id != self._operation:
             response.operation_id = self._operation
@@ -107,7 +107,7 @@ class Timed:
             raise
         except BaseException as error:
             if self._is_last or not is_passing(error):
-                self._interceptor.timed(self._operation, self._timing, failed=True)
+                self._interceptor.timed(self._operation, self._timing, error)
             raise
         if response.HasField("result_complete"):
             self._interceptor.timed(self._operation, self._timing)

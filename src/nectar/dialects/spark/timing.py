@@ -15,6 +15,7 @@ from typing import Any, Final
 from nectar.dialects.spark.persisted import is_anything_asked_for
 from nectar.overhead.sites import Site
 from nectar.report.run import Part
+from nectar.report.totals import is_interruption
 from nectar.report.watchers import watchers
 from nectar.session import Session, running
 
@@ -130,12 +131,12 @@ class Timing:
         quick = self._steering.ran_alone(self.site, self.engine)
         self.session.leave_alone(quick)
 
-    def fail(self) -> None:
+    def fail(self, error: BaseException | None = None) -> None:
         """The query has failed or was interrupted, which says nothing of its site."""
         if not self._is_over():
             self._steering.ledger.spend("looking up", self.own)
             if not self.is_refused:
-                self.session.totals.count_failed()
+                self.session.totals.count_failed(interrupted=is_interruption(error))
 
     def leave(self) -> None:
         """The program did not read the result to its end."""
