@@ -277,13 +277,27 @@ def test_the_speed_of_this_disk_is_measured(tmp_path):
     made = steering(memory=tmp_path)
     made.sites.at(frame(1)).ran(1.0)
     assert not made.why_not_keep(2.0, 20_000_000)
-    for _ in range(20):
+    for _ in range(100):
         made.wrote(10_000_000, 1.0)
     assert made.why_not_keep(2.0, 20_000_000)
     made.sites.remember()
     later = steering(memory=tmp_path)
     later.sites.at(frame(1))
     assert later.why_not_keep(2.0, 20_000_000)
+
+
+def test_a_small_result_says_little_of_how_long_a_large_one_takes():
+    """Two megabytes took 0.35 s on a busy machine; by that, 42 would take seven seconds, and would never be kept."""
+    made = steering()
+    made.wrote(2_000_000, 0.35)
+    assert made.writing(42_000_000) < 0.3
+    assert not made.why_not_keep(4.0, 42_000_000, asked_before=True)
+    for _ in range(10):
+        made.wrote(100_000_000, 10.0)
+    assert made.writing(42_000_000) > 2.0, "the disk is slow"
+    for _ in range(20):
+        made.wrote(100_000_000, 0.2)
+    assert made.writing(42_000_000) < 0.3, "it was, for a while"
 
 
 def test_what_is_found_again_no_sooner_than_computed_is_not_written():

@@ -43,6 +43,7 @@ _MUCH: Final = 50e-3  # seconds of a look at a call, where computing takes less
 _LOADED: Final = "loading "  # what figures begin with that say how long that takes, for each module
 _UNKNOWN: Final = 4.0  # seconds at most that a function is taken to need which has not run yet
 _WRITING: Final = 5e8  # bytes a second, until they have been measured
+_TELLING: Final = 256e6  # bytes whose writing says what writing takes; of fewer, most is waiting for the processor
 _FILE: Final = 3e-3  # seconds that writing takes, however little it is
 _READING: Final = 1e9  # bytes a second, from memory or a good disk
 
@@ -292,11 +293,14 @@ class Steering:
         return self.sites.figures.get("writing") or _WRITING
 
     def wrote(self, size: int, seconds: float) -> None:
-        """So many bytes took so long; small ones say little of the disk."""
+        """So many bytes took so long. The fewer they are, the less that says of the disk, and the more of the machine.
+
+        Averaged is what a byte takes: one write that the disk did at once says nothing against those that it did not.
+        """
         if size > 1 << 20 and seconds > _FILE:
-            speed = size / (seconds - _FILE)
-            usual = self.sites.figures.get("writing", speed)
-            self.sites.figures["writing"] = usual + (speed - usual) / 4
+            usual = 1 / self._writing_speed
+            usual += ((seconds - _FILE) / size - usual) * min(1 / 4, size / _TELLING)
+            self.sites.figures["writing"] = 1 / usual
 
 
 def _share_of_calls(site: Site) -> float:

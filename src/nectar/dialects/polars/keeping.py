@@ -128,10 +128,10 @@ def keep(
 
     def write() -> None:
         nonlocal kept
-        begun = perf_counter()
         from nectar.dialects.polars.growth import spans_of, watch  # these take long to load
         from nectar.dialects.polars.provenance import sources_of
         from nectar.dialects.polars.recipe import Made, recorded
+        from nectar.store.formats import arrow  # noqa: F401 - what writing loads is not the disk's time
 
         why_not = ("" if asked else query.catalog.worth_keeping(seconds, size)) or changed(query, looking)
         if why_not:
@@ -140,6 +140,7 @@ def keep(
         keys = tuple(entry.key for entry in made_from)
         made = Made(query.keyed, number, copy, what, seconds, keys, folder, pickles)
         recipe = recorded(query.catalog, query.session.inputs, made)
+        begun = perf_counter()
         answer = query.catalog.keep(
             node.key, node.program, copy, table=True, seconds=seconds, made_from=made_from, about=what,
             made=query.began, replaces=query.session.settings.refresh, spans=spans_of(query, number),
