@@ -108,3 +108,55 @@ def test_what_nectar_asks_an_engine_is_not_the_programs():
     assert between(2, "nectar.store.formats.arrow")(write)
     assert not between(1, "program")(write)
     assert not engine["sink"](), "the program calls the engine by itself"
+
+
+# one function that runs all queries of a program
+
+ENGINE = {"__name__": "polars.lazyframe.frame"}
+COLLECT = """
+def collect(sites, seconds):
+    site = sites.apart(sites.here(), seconds)
+    site.ran(seconds)
+    return site
+"""
+exec(COLLECT, ENGINE)
+
+
+def show(sites, seconds):
+    """What many programs have: all queries stand at its line."""
+    return ENGINE["collect"](sites, seconds)
+
+
+def tables(sites, large=2.0):
+    quick = show(sites, 0.001)
+    slow = show(sites, large)
+    return [quick, slow, show(sites, 0.001)]
+
+
+@pytest.mark.parametrize(("large", "sites"), [(2.0, 2), (0.05, 1), (0.002, 1)])
+def test_queries_of_very_different_times_through_one_function_are_told_apart_by_its_callers(large, sites):
+    made = Sites(None)
+    for _ in range(3):
+        tables(made, large)
+    slow = {site.name for site in made._known.values() if site.seconds > 1.0}
+    assert len({site.name for site in tables(made, large)[:2]}) == sites
+    assert len(slow) == (large == 2.0)
+
+
+def test_later_processes_know_which_function_is_told_apart(tmp_path):
+    first = Sites(tmp_path, "main.py")
+    tables(first)
+    first.remember()
+    later = Sites(tmp_path, "main.py")
+    one, other, _ = tables(later)
+    assert one is not other
+    assert (other.seconds, other.runs) == (2.0, 2), "what the first one has learned of the slow query"
+
+
+def test_callers_that_are_known_are_bounded(monkeypatch):
+    monkeypatch.setattr(sites_module, "_MOST_PLACES", 5)
+    made = Sites(None)
+    for number in range(30):
+        namespace = {"show": show, "made": made, "seconds": 2.0 if number == 1 else 0.001}
+        exec("show(made, seconds)", namespace)
+        assert len(made._callers) <= 5

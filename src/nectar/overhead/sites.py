@@ -37,6 +37,9 @@ _LONGEST: Final = 1 << 20  # bytes of what is remembered of a program
 _USUAL: Final = 10e-3  # seconds that looks take, most of them
 _NOT_THE_PROGRAM: Final = ("polars", "pyspark", "grpc", "nectar")
 _MOST_LOOKS: Final = 32  # beyond which older ones count half
+_APART: Final = 8.0  # times what others take, for queries to be told apart by their callers
+_LONG: Final = 0.1  # seconds that one of them takes at least
+_CALLED: Final = " called at "
 _MOST_CREDIT: Final = 5.0  # seconds: a function that has become quick is not looked at for ever
 
 
@@ -48,12 +51,12 @@ class Site:
     whether something from there was kept by an earlier process, or by this one. tries: looks in this process. limit: as
     long as queries there take no more seconds they are left alone, and nothing else is asked. is_function: it stands
     for all calls of a memoised function, of which the cost is remembered. credit: seconds that looks at these may take.
-    is_known: an earlier process has looked at them.
+    is_known: an earlier process has looked at them. is_shared: what runs there is told apart by who called.
     """
 
     __slots__ = (
-        "cost", "credit", "hits", "is_function", "is_known", "kept_before", "kept_now", "limit", "looks", "name",
-        "runs", "seconds", "tries",
+        "cost", "credit", "hits", "is_function", "is_known", "is_shared", "kept_before", "kept_now", "limit", "looks",
+        "name", "runs", "seconds", "tries",
     )  # fmt: skip
 
     def __init__(
@@ -63,6 +66,7 @@ class Site:
         self.name, self.seconds, self.runs, self.looks, self.hits = name, seconds, runs, looks, hits
         self.kept_before, self.kept_now = kept_before, False
         self.is_function = self.is_known = cost > 0.0
+        self.is_shared = False
         self.cost, self.credit, self.limit = cost, credit, 0.0
         self.tries = ENOUGH if cost else 0
 
@@ -128,6 +132,10 @@ def is_own() -> bool:
     return False
 
 
+def _name_of(frame: FrameType) -> str:
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
 def _depth_of(frame: FrameType | None) -> int:
     """How many frames lie between a frame and the caller of this."""
     between: FrameType | None = sys._getframe(1)
@@ -151,6 +159,8 @@ class Sites:
         self._known: dict[tuple[str, int], Site] = {}
         # The same by instructions, which takes less to look up. Code is held, so that none has the same number.
         self._places: dict[tuple[int, int], tuple[Site, CodeType]] = {}
+        self._callers: dict[tuple[int, int, str], tuple[Site, CodeType]] = {}
+        self._shared: frozenset[str] = frozenset()  # names of sites that an earlier process has told apart
         self._remembered: dict[str, Any] | None = None
         self._promise: float | None = None
         self._depth = 0  # of the program, seen from `here`, when somebody last asked
@@ -166,7 +176,8 @@ class Sites:
             frame = sys._getframe(self._depth)
             found = self._places.get((id(frame.f_code), frame.f_lasti))
             if found is not None:
-                return found[0]
+                site = found[0]
+                return self._called_from(site, frame) if site.is_shared else site
         except ValueError:  # there are fewer frames
             pass
         program = frame_of_program()
@@ -185,6 +196,35 @@ class Sites:
             if len(self._places) >= _MOST_PLACES:  # the same lines, compiled again and again
                 self._places.clear()
             found = self._places[place] = (self._known.get(where) or self._new(where), code)
+        return self._called_from(found[0], frame) if found[0].is_shared else found[0]
+
+    def apart(self, site: Site, seconds: float) -> Site:
+        """The site of a query that runs now: by who called, if others took much more or less time where it stands.
+
+        Many programs have one function that runs all of their queries: its line says nothing of how long one takes. On
+        a busy machine queries may be told apart without need, which costs a look at each.
+        """
+        less, more = sorted((seconds, site.seconds))
+        if not site.runs or more < _LONG or more < _APART * less:
+            return site
+        frame = frame_of_program()
+        if frame is None or site.name != _name_of(frame):  # in a thread that the program did not start
+            return site
+        site.is_shared = True
+        return self._called_from(site, frame)
+
+    def _called_from(self, site: Site, frame: FrameType) -> Site:
+        """The part of a site that stands for one place from where it is called."""
+        caller = frame.f_back
+        if caller is None:
+            return site
+        place = id(caller.f_code), caller.f_lasti, site.name
+        found = self._callers.get(place)
+        if found is None:
+            if len(self._callers) >= _MOST_PLACES:
+                self._callers.clear()
+            where = (f"{site.name}{_CALLED}{caller.f_code.co_filename}", caller.f_lineno)
+            found = self._callers[place] = (self._known.get(where) or self._new(where), caller.f_code)
         return found[0]
 
     def named(self, name: str) -> Site:
@@ -207,9 +247,11 @@ class Sites:
         if len(self._known) >= 2 * _MOST:  # code that is made while the program runs
             self._known.clear()
             self._places.clear()
+            self._callers.clear()
         name = f"{where[0]}:{where[1]}"
         before = (self._remembered or {}).get(name)
         site = self._known[where] = Site(name, *before) if before else Site(name)
+        site.is_shared = name in self._shared
         return site
 
     def _load(self) -> None:
@@ -228,6 +270,8 @@ class Sites:
                     str(name): (float(seconds), 1, int(looks), float(hits), bool(kept), *map(float, cost))
                     for name, (seconds, looks, hits, kept, *cost) in found["sites"].items()
                 }
+                callers = (name.rpartition(_CALLED) for name in self._remembered)
+                self._shared = frozenset(site for site, called, _ in callers if called)
         except FileNotFoundError:
             pass
         except UnansweredError:

@@ -183,10 +183,11 @@ class Steering:
         elif site.tries == 1:
             site.cost = 0.0
         waited = own if waited is None else waited
-        spent = min(waited, _CROWDED * own) if is_long or site.tries > 1 else 0.0
-        if _is_vain(site):  # what slower calls have earned before is no reason to go on
-            site.credit = min(site.credit, 0.0)
-        site.earn(_share_of_calls(site) * seconds + (seconds if hit else 0.0) - spent)
+        if not self.is_free:
+            spent = min(waited, _CROWDED * own) if is_long or site.tries > 1 else 0.0
+            if is_vain := _is_vain(site):  # what slower calls have earned before is no reason to go on
+                site.credit = min(site.credit, 0.0)
+            site.earn((_SMALL if is_vain else _CALL) * seconds + (seconds if hit else 0.0) - spent)
         self.ledger.spend("looking up", waited)
         if hit:
             self.ledger.save(seconds)
@@ -213,7 +214,7 @@ class Steering:
         """
         site.ran(seconds)
         if not site.limit or seconds > _GAIN * _USUAL_LOADING:
-            site.earn(_share_of_calls(site) * seconds)
+            site.earn((_SMALL if _is_vain(site) else _CALL) * seconds)
         quick = seconds <= site.cost
         limit = min(site.cost, _QUICK)
         site.limit = limit if max(seconds, site.seconds) <= limit and site.tries >= ENOUGH else 0.0
@@ -301,11 +302,6 @@ class Steering:
             usual = 1 / self._writing_speed
             usual += ((seconds - _FILE) / size - usual) * min(1 / 4, size / _TELLING)
             self.sites.figures["writing"] = 1 / usual
-
-
-def _share_of_calls(site: Site) -> float:
-    """Of the time of a function, what looks at its calls may take: less where they find nothing."""
-    return _SMALL if _is_vain(site) else _CALL
 
 
 def _is_vain(site: Site) -> bool:

@@ -65,17 +65,19 @@ class RunTotals:
         """Takes up a part that has ended."""
         if part.outcome in ("failed", "interrupted"):
             self.count_failed(part.kind, part.name, interrupted=part.outcome == "interrupted")
-            return
-        for totals in self._all():
-            totals._count(part)
+            return  # which counts above as well
+        self._count(part)
+        if self._above is not None:
+            self._above.count(part)
 
     def _count(self, part: Part) -> None:
         is_reused = part.outcome == "reused"
-        self.saved += max(0.0, part.saved - part.seconds) if is_reused else 0.0
+        if is_reused and part.saved > part.seconds:
+            self.saved += part.saved - part.seconds
         if part.kind == "step":
             self.steps += is_reused
             return
-        count = self._of(part.kind)
+        count = self.calls if part.kind == "call" else self.queries
         count.looked_at += 1
         count.cached += is_reused
         if part.outcome == "uncacheable":

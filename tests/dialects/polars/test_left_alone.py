@@ -119,6 +119,35 @@ def test_a_quick_site_that_becomes_slow_is_reused_from_its_second_slow_run(steer
     assert engine.runs == ran + 1
 
 
+def show(lf):
+    """What many programs have: all of their queries stand at its line."""
+    return lf.collect()
+
+
+def test_slow_queries_through_the_function_that_runs_quick_ones_too(steered, engine, log, old_files):
+    """They were kept, and in no later run looked for: tiny ones had made their line a quick one."""
+
+    def program():
+        engine.seconds = 0.001
+        for least in range(3):
+            show(day(log, least))
+        engine.seconds = 2.0
+        show(day(log, 60))
+        return nectar.last_run()
+
+    program()
+    assert steered.settle(30)
+    (entry,) = enabled_entries(steered, 2.0)
+    assert entry.seconds == pytest.approx(2.0)
+    ran = engine.runs
+    assert [part.outcome for part in program().parts] == ["reused"]
+    assert engine.runs <= ran + 3
+
+
+def enabled_entries(enabled, least):
+    return [entry for entry in enabled.catalog.index.entries() if entry.seconds >= least]
+
+
 def test_parts_that_are_found_count_for_their_site_by_what_they_save(steered, engine, tmp_path, monkeypatch):
     """Where nothing but parts was found, as with files that are added to, looks used to end with the budget."""
     monkeypatch.setattr(advance.rates, "of", lambda catalog: Rates(opening=0.0, merging=0.0))

@@ -44,6 +44,7 @@ class Look:
         self._begun, self._starting = self._timer(), self._started()
         self.computing = 0.0  # seconds that the engine took
         self._shared = 0.0  # of these, its share of what passed while other queries ran beside it
+        self._is_apart = False  # it was asked whether the site has to be told apart by its callers
         self.reused = 0.0  # seconds that the engine would have taken for what was known
         self._part, self._is_counted = Part("query"), False  # of the one query, once more is known of it
 
@@ -74,7 +75,14 @@ class Look:
         starting = self._started() - self._starting
         own = max(0.0, self._timer() - self._begun - self.computing - starting)
         found = self.reused if found is None else found
+        self._tell_apart()
         self.session.steering.looked(self.site, self.computing + self.reused, own, found)
+
+    def _tell_apart(self) -> None:
+        """If queries where this one stands take very different times, its site is known by who called."""
+        if self.site is not None and not self._is_apart:
+            self._is_apart = True
+            self.site = self.session.steering.sites.apart(self.site, self.computing + self.reused)
 
     def _prepared(self, lf: pl.LazyFrame, optimizations: Any) -> Query | str:
         """The query, its known parts opened; or why it has to run as it is."""
@@ -192,6 +200,7 @@ class Look:
             part.keeping = f"not kept: {type(error).__name__}: {error}"
         finally:
             release(query)  # unless whoever writes the result has taken it over
+        self._tell_apart()
         if self.site is not None and part.keeping == "being kept":
             self.site.kept_now = True
         if part.keeping == "being kept" or self.session.steering.ledger.left > 0.0:
@@ -210,14 +219,15 @@ class Look:
 
     # a query that ran without us
 
-    def late(self, lf: pl.LazyFrame, optimizations: Any, frame: pl.DataFrame, seconds: float) -> None:
+    def late(self, lf: pl.LazyFrame, optimizations: Any, frame: pl.DataFrame, seconds: float, shared: float) -> None:
         """A query was left alone and took long: its result is kept, if that is certain to be what its key stands for.
 
+        shared: its share of the seconds, if others ran beside it.
         The key is made after the query ran. It stands for what the query has read only if no file was touched since
         this process began: before that, nobody can have looked at it. What Python functions did was not watched.
         """
         part = self.report.add(Part("query", "computed", seconds))
-        self.computing, self._begun = seconds, self._begun - seconds  # of before; it is none of ours
+        self.computing, self._shared, self._begun = seconds, shared, self._begun - seconds  # it is none of ours
         found = 0.0
         try:
             query = self._prepared(lf, optimizations)

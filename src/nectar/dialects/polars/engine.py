@@ -120,9 +120,14 @@ class PolarsEngine(pl.Engine):
         """
         steering = session.steering
         timer = steering.timer
+        share = None if site.limit else steering.queries.share()
         begun = timer()
         try:
-            frame: pl.DataFrame = self.inner.collect(lf, optimizations=optimizations)
+            if share is None:
+                frame: pl.DataFrame = self.inner.collect(lf, optimizations=optimizations)
+            else:
+                with share:
+                    frame = self.inner.collect(lf, optimizations=optimizations)
         except BaseException as error:
             try:
                 _count_failed(session, error)
@@ -134,20 +139,25 @@ class PolarsEngine(pl.Engine):
         if seconds <= site.limit:
             session.leave_quick_alone(site, seconds)
         elif steering.is_worth_a_late_look(site, seconds, _LOOKING):
-            self._look_late(session, site, lf, optimizations, frame, seconds)
+            site = steering.sites.apart(site, seconds)
+            self._look_late(session, site, lf, optimizations, frame, seconds, share.seconds if share else seconds)
         else:
-            session.leave_alone(steering.ran_alone(site, seconds))
+            session.leave_alone(steering.ran_alone(steering.sites.apart(site, seconds), seconds))
         return frame
 
     def _look_late(
-        self, session: Session, site: Site, lf: pl.LazyFrame, optimizations: Any, frame: pl.DataFrame, seconds: float
-    ) -> None:
-        """A query that was left alone, and took so long, has been looked at now that it has run."""
+        self, session: Session, site: Site, lf: pl.LazyFrame, optimizations: Any, frame: pl.DataFrame, seconds: float,
+        shared: float,
+    ) -> None:  # fmt: skip
+        """A query that was left alone, and took so long, has been looked at now that it has run.
+
+        shared: its share of these seconds, if others ran beside it.
+        """
         with running() as report:
             try:
                 look = self._look(session, report, site, counted=True)
                 if look is not None:
-                    look.late(lf, optimizations, frame, seconds)
+                    look.late(lf, optimizations, frame, seconds, shared)
             except (Exception, pl.exceptions.PanicException):  # a mistake in Nectar must not stop the program
                 _log.exception("a query that has run could not be looked at")
 
