@@ -71,7 +71,7 @@ def _results_holding(catalog: Catalog, wanted: Wanted) -> tuple[list[Entry], lis
             if isinstance(result, Gone):
                 continue
             if isinstance(result, Damaged):
-                damaged.append((entry, Problem("unreadable", result.part, result.reason)))
+                damaged.append((entry, Problem("checksum", result.part, result.reason)))
                 continue
             with result:
                 if holds(result, wanted):

@@ -21,7 +21,7 @@ from nectar.store.files import Files
 from nectar.store.formats import objects
 from nectar.store.inline import LISTS, unpacked
 from nectar.store.layout import COLUMNS, MANIFEST, data_folder, is_location, key_of
-from nectar.store.loss import is_loss
+from nectar.store.loss import DamagedError, is_loss
 from nectar.store.manifest import Column, Manifest, Part, decode, digest, subject_of
 from nectar.store.problem import Gone, Problem
 from nectar.store.sources import MemorySource, Source
@@ -106,7 +106,7 @@ def problem_of(error: StoreFailure) -> Problem:
     """What is wrong with a result, from what went wrong when it was read."""
     if isinstance(error, DamagedPartError):
         return Problem(error.what, error.part, error.reason)
-    return Problem("unreadable", "table", str(error))
+    return Problem("checksum" if isinstance(error, DamagedError) else "unreadable", "table", str(error))
 
 
 def _read_manifest(files: Files, entry: Entry, folder: str) -> Manifest | Gone | list[Problem]:
