@@ -9,11 +9,15 @@ import pytest
 
 import nectar
 from nectar import session
+from nectar.keys import executed, texts
 
 # Time limits per example say more about the machine than about the code, so there are none.
 hypothesis.settings.register_profile("quick", max_examples=50, deadline=None, derandomize=True)
 hypothesis.settings.register_profile("deep", max_examples=2000, deadline=None)
 hypothesis.settings.load_profile(os.environ.get("NECTAR_TEST_PROFILE", "quick"))
+# What a test runs is noticed from the beginning, so that nothing of it has to be found in the memory of a later one.
+executed.listen()
+texts._unlisted()
 # No test hangs on how fast the machine is today.
 FROM_HERE = {"NECTAR_OVERHEAD": "unlimited", "NECTAR_PATIENCE": "60s"}
 os.environ.update(FROM_HERE)
@@ -40,8 +44,7 @@ def _numpy_as_it_was() -> Iterator[None]:
 def _no_texts_left() -> Iterator[None]:
     """Files that a test has run are no part of the program that the next one is."""
     yield
-    executed = sys.modules.get("nectar.keys.executed")
-    if executed is not None and executed.files:
+    if executed.files:
         executed.files.clear()
         executed._count += 1
 
