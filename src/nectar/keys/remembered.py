@@ -117,11 +117,14 @@ def _filled(cls: type) -> frozenset[str]:
     return frozenset(name for module, kind, name in _FILLED if (module, kind) in bases)
 
 
-@functools.lru_cache(maxsize=1024)
 def _is_plain(cls: type) -> bool:
     """Whether what lies in caches of instances follows from the rest: not if the class is there to remember things."""
-    named = (f"{base.__module__}.{base.__qualname__}".lower() for base in cls.__mro__[:-1])
-    return origin_of_class(cls) is not APPLICATION and not any("cache" in each for each in named)
+    return origin_of_class(cls) is not APPLICATION and not _is_there_to_remember(cls)
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_there_to_remember(cls: type) -> bool:
+    return any("cache" in f"{base.__module__}.{base.__qualname__}".lower() for base in cls.__mro__[:-1])
 
 
 @functools.lru_cache(maxsize=256)
