@@ -42,11 +42,18 @@ def _numpy_as_it_was() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _no_texts_left() -> Iterator[None]:
-    """Files that a test has run are no part of the program that the next one is."""
+    """What a test has run is no part of the program that the next one is."""
+    before = set(sys.modules)
     yield
-    if executed.files:
-        executed.files.clear()
+    noted = (executed.files, executed.statements, executed.forgotten, executed.before)
+    if any(noted):
         executed._count += 1
+    for each in noted:
+        each.clear()
+    for name in set(sys.modules) - before:  # a module of the program whose text nobody can read may change anything
+        file = getattr(sys.modules[name], "__file__", None)
+        if isinstance(file, str) and not os.path.exists(file):
+            del sys.modules[name]
 
 
 @pytest.fixture(autouse=True)
