@@ -113,13 +113,15 @@ def test_what_nectar_asks_an_engine_is_not_the_programs():
 # one function that runs all queries of a program
 
 ENGINE = {"__name__": "polars.lazyframe.frame"}
-COLLECT = """
+exec(
+    """
 def collect(sites, seconds):
     site = sites.apart(sites.here(), seconds)
     site.ran(seconds)
     return site
-"""
-exec(COLLECT, ENGINE)
+""",
+    ENGINE,
+)
 
 
 def show(sites, seconds):

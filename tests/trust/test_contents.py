@@ -229,7 +229,7 @@ def test_a_home_with_all_that_programs_leave_in_it_is_shared_again_and_again(pla
         (home / note).touch(mode=0o600)
     for _ in range(2):
         share(home, TEAM, writing=True)
-        assert "1 of 1 part reused" in memo(0, 1, home)[0]
+        assert "1 of 1 call from cache" in memo(0, 1, home)[0]
 
 
 def test_a_mark_of_sharing_that_others_may_write_to_does_not_count(place):

@@ -38,6 +38,7 @@ from nectar.dialects.polars.plan import HEADER, Plan
 from nectar.dialects.polars.resolution import Sources
 from nectar.dialects.polars.scans import LEFT_OUT, Source, frame_source, refusal_of, scan_source
 from nectar.errors import UnencodableError
+from nectar.keys.features import Features
 from nectar.keys.values.bulk import Parts
 from nectar.keys.values.polars_plans import EXPRESSIONS, FUNCTIONS, MAP_FUNCTIONS, PLANS, Callback, add_plan
 
@@ -185,6 +186,8 @@ def test_every_field_of_a_scan_is_in_its_key(as_written: None, tmp_path: Path) -
 
 
 class _Walk:
+    observed = Features()
+
     def refuse(self, refusal: object) -> None:
         raise UnencodableError("a plan", "", str(refusal))
 

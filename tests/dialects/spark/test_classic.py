@@ -40,7 +40,7 @@ def test_what_was_reused_is_told_all_the_same(totals, spark):
     SparkSession("a context")
     spark.range(3).count()
     totals.count(nectar.last_run().parts[-1])
-    assert str(totals).startswith("nectar: 0 of 1 part")
+    assert str(totals).startswith("nectar: 0 of 1 query")
 
 
 def test_without_nectar_nothing_is_said(totals):

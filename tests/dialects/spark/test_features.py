@@ -64,7 +64,7 @@ def run(program, data, home, *, under_nectar=True, remote=None):
         command, cwd=data.parent, env=environment, capture_output=True, text=True, check=False, timeout=300
     )
     assert done.returncode == 0, done.stderr
-    said = re.search(r"^nectar: (\d+) of (\d+) parts? reused", done.stderr, re.M)
+    said = re.search(r"^nectar: (\d+) of (\d+) quer(?:y|ies) from cache", done.stderr, re.M)
     assert (said is not None) == under_nectar, done.stderr
     reused, parts = map(int, said.groups()) if said else (0, 0)
     return done.stdout, (reused, parts - reused)
