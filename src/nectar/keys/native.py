@@ -48,10 +48,13 @@ class Made:
         return self.cls is None
 
     def may_change_all(self, method: str) -> bool:
-        """Whether calling a method, of which nobody takes the result, may change the library."""
+        """Whether calling a method, of which nobody takes the result, may change the library.
+
+        What a class makes anew is its own object (`digest.update(data)`), unless it stands for one of another language.
+        """
         if method in _OF_ITSELF:
             return False
-        return method not in _OF_CONTAINERS if self.cls is None else is_native(self.cls)
+        return method not in _OF_CONTAINERS if self.cls is None else _is_proxy(self.cls)
 
 
 def made_natively(path: str, value: object, cls: type | None) -> Made | None:
