@@ -23,6 +23,7 @@ from msgspec import Struct
 
 from nectar.keys.bytecode.decode import instructions
 from nectar.keys.folding import MISSING
+from nectar.keys.origin import is_installed
 from nectar.keys.preferences import PREFERENCES
 from nectar.keys.purity import tables
 from nectar.keys.purity.facts import static_attribute
@@ -124,8 +125,15 @@ def sources_reached(functions: Iterable[types.FunctionType], kinds: Iterable[typ
             roots += _code_of(value, owner)
     for package in packages - _EXEMPT:
         methods = _methods(package, sys.modules.get(package), len(sys.modules))
-        roots += [each for name in names & methods.keys() for each in methods[name]]
+        # What operations run of the program's own classes is judged where the program is.
+        wanted = names if _is_library(package) else names - IMPLICIT
+        roots += [each for name in wanted & methods.keys() for each in methods[name]]
     return _sources_of(frozenset(root for root in roots if _package_of(root.value) not in _EXEMPT))
+
+
+def _is_library(package: str) -> bool:
+    module = sys.modules.get(package)
+    return isinstance(module, types.ModuleType) and is_installed(module)
 
 
 @functools.lru_cache(maxsize=1024)

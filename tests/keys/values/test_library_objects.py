@@ -377,12 +377,15 @@ import json, sys
 from nectar.keys.call import call_of
 def reads(x):
     return x.a
+def ran(*texts):
+    space = {"__name__": "__main__"}
+    for text in texts:
+        exec(text, space)
+    return space
 head, *programs = json.loads(sys.argv[1])
 keys = []
 for program in programs:
-    space = {"__name__": "__main__"}
-    exec(head, space)
-    exec(program, space)
+    space = ran(head, program)
     vars(sys.modules["__main__"]).update(space)
     call = call_of(reads, {"x": space["value"]})
     assert not call.refusals, (program, call.refusals)
