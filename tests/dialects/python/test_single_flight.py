@@ -4,6 +4,8 @@ import asyncio
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -222,6 +224,28 @@ def reservations():
     return session.catalog.index.reservations() + list(session.reservations._held)
 
 
+ALONE = "TEST_ALONE_IN_ITS_PROCESS"
+
+
+def test_an_interrupt_leaves_no_reservation():
+    """In a process of its own, where no other test has had to do with interrupts."""
+    asked = f"{__file__}::test_an_interrupt_while_a_reservation_is_asked_for_leaves_none"
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", asked]
+    done = subprocess.run(
+        command,
+        cwd=Path(__file__).parents[3],
+        env={**os.environ, ALONE: "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    assert "1 passed" in done.stdout
+
+
+@pytest.mark.skipif(
+    ALONE not in os.environ, reason="test_an_interrupt_leaves_no_reservation runs it in a process of its own"
+)
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="nobody can interrupt a thread here")
 def test_an_interrupt_while_a_reservation_is_asked_for_leaves_none(reserving):
     """It is granted to a call that is there no more: the next one would wait for its own process."""
