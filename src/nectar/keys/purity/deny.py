@@ -178,7 +178,7 @@ DENIED: Final[dict[str, dict[str, str]]] = {
         "environment": "gettext ngettext pgettext npgettext dgettext dngettext find translation install textdomain "
         "bindtextdomain"
     },
-    "zoneinfo": {"file": "available_timezones", "global state": "reset_tzpath ZoneInfo.clear_cache"},
+    "zoneinfo": {"file": "available_timezones", "global state": "reset_tzpath"},
     "webbrowser": {"process": "open open_new open_new_tab get register"},
     "http.client": {"network": "HTTPConnection HTTPSConnection"},
     "http.server": {"network": "HTTPServer ThreadingHTTPServer"},
