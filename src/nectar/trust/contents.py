@@ -11,6 +11,7 @@ import math
 import os
 import re
 import stat
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -173,6 +174,8 @@ def note_open(folder: Path, access: Access) -> None:
     """Others could write there, or to its store, until now; whatever lay in the place of this note."""
     with suppress(OSError):  # where nothing can be written
         files.replace(folder / _OPEN_BEFORE, b"", access)
+        now = time.time()  # file systems stamp by a clock that may be a tick behind: what was just made would be newer
+        os.utime(folder / _OPEN_BEFORE, (now, now), follow_symlinks=False)
 
 
 def _note_index(folder: Path, access: Access) -> None:
