@@ -75,10 +75,33 @@ def test_the_budget_is_a_floor_and_a_share_of_what_the_program_takes_by_itself()
     assert ledger.left > 1.0, "it recovers as the program goes on"
 
 
-def test_what_was_saved_is_time_that_the_program_would_have_taken():
+def test_what_was_saved_is_time_that_the_program_would_have_taken_and_half_of_it_may_be_spent():
     ledger = Ledger(0.02, 0.05, Timer())
     ledger.save(100)
-    assert ledger.left == pytest.approx(2.05)
+    assert ledger.program == 100
+    assert ledger.left == pytest.approx(0.05 + 2.0 + 50.0)
+
+
+def test_one_look_that_takes_long_says_little_of_what_the_next_ones_take():
+    """The first look at a site meets functions and files for the first time, and loads parts of Nectar."""
+    steer = steering(floor=0.5)
+    first, other = (steer.sites.at(frame(line)) for line in (1, 2))
+    assert steer.looks_at(first)
+    steer.looked(first, 0.1, own=0.2)
+    assert steer.looks_at(first), "the next one may be as quick as any"
+    assert steer.looks_at(other)
+    assert not steer.ran_alone(other, 0.1)
+    for _ in range(3):
+        steer.looked(first, 0.1, own=0.2)
+    assert not steer.looks_at(first), "it was no exception"
+
+
+def test_what_looks_take_is_learned_bit_by_bit():
+    steer = steering(floor=1e6)
+    site = steer.sites.at(frame(1))
+    for _ in range(60):
+        steer.looked(site, 1.0, own=0.08)
+    assert steer.cost_of(steer.sites.at(frame(2))) == pytest.approx(0.08, rel=0.1)
 
 
 def test_work_in_the_background_takes_nothing_from_the_time_of_the_program():

@@ -245,7 +245,7 @@ for name in [name for name in sys.modules if name.split(".")[0] == "pyarrow"]:
 read = store.open(entry).to_polars()
 assert "pyarrow" not in sys.modules
 assert read.equals(frame, null_equal=True) and read.schema == frame.schema
-arrow._copied = arrow._LIGHT
+arrow._copied = arrow._COPYABLE
 assert not arrow._is_light([MemorySource(b"x")], 1, [Column("a", "int64")], None)
 """
     root = pathlib.Path(__file__).parents[2]

@@ -3,12 +3,14 @@
 import datetime
 import decimal
 import io
+from random import Random
 
 import polars as pl
 import pyarrow as pa
 import pytest
+from polars.testing import assert_frame_equal
 
-from nectar.store.formats.arrow_places import places_of
+from nectar.store.formats.arrow_places import as_stream, places_of
 
 ROWS = 3000
 FRAME = pl.DataFrame(
@@ -109,3 +111,46 @@ def test_maps_and_views_have_their_buffers(tmp_path):
 def test_nonsense_is_needed_whole():
     for content in (b"", b"ARROW1" * 20, bytes(1000), b"\xff" * 1000):
         assert places(content, ["a"]) is None
+
+
+# the messages of a file
+
+
+def test_a_file_is_read_as_the_stream_of_its_messages(content):
+    assert pl.read_ipc_stream(as_stream(content)).equals(pl.read_ipc(content))
+    assert pl.read_ipc_stream(as_stream(content)).schema == pl.read_ipc(content).schema
+
+
+@pytest.mark.parametrize("name", ["marked", "several batches", "widest integers", "structs", "of another width"])
+def test_a_stream_says_what_the_file_says(name):
+    frame = {
+        "marked": pl.DataFrame({"a": [1, 2, 3], "b": ["x", "y", None]}).with_columns(pl.col("a").set_sorted()),
+        "several batches": pl.DataFrame({"a": range(10), "b": [str(each) for each in range(10)]}),
+        "widest integers": pl.DataFrame({"a": pl.Series([2**100, None], dtype=pl.Int128)}),
+        "structs": FRAME.select("structs", "arrays", "nulls").head(5),
+        "of another width": pl.DataFrame({"": [1.5], "a b": [None], "ä": [datetime.time(1)]}),
+    }[name]
+    sink = io.BytesIO()
+    frame.write_ipc(sink, record_batch_size=3)
+    file, stream = pl.read_ipc(sink.getvalue()), pl.read_ipc_stream(as_stream(sink.getvalue()))
+    assert_frame_equal(stream, file)
+    assert stream.flags == file.flags
+
+
+@pytest.mark.parametrize("kind", [pl.Categorical, pl.Enum(["a", "b"])])
+def test_values_that_stand_for_others_are_in_no_stream(kind):
+    sink = io.BytesIO()
+    pl.DataFrame({"a": pl.Series(["a", "b"], dtype=kind)}).write_ipc(sink)
+    assert as_stream(sink.getvalue()) is None
+
+
+def test_whatever_is_wrong_with_a_file_there_is_a_stream_or_none(content):
+    random = Random(1)
+    for _ in range(500):
+        damaged = bytearray(content)
+        for _ in range(random.randrange(1, 4)):
+            at = random.choice([random.randrange(len(content)), len(content) - random.randrange(1, 600)])
+            damaged[at] = random.randrange(256)
+        cut = bytes(damaged[: random.choice([len(damaged), random.randrange(len(damaged))])])
+        assert as_stream(cut) is None or isinstance(as_stream(cut), bytes)
+    assert as_stream(b"") is None

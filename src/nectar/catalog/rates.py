@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import socket
-from dataclasses import asdict, fields, replace
 from typing import Final
 from weakref import WeakKeyDictionary
+
+from msgspec.structs import asdict, replace
 
 from nectar.catalog.service import Catalog
 from nectar.errors import NectarError
@@ -56,8 +57,8 @@ class LearnedRates:
             entry = catalog.index.lookup([key]).get(key)
             opened = None if entry is None else catalog.open(entry)
             found = opened.to_object() if isinstance(opened, Result) else {}
-            names = {field.name for field in fields(Rates)}
-            read = {name: float(value) for name, value in found.items() if name in names and value > 0}
+            known = {name: value for name, value in found.items() if name in Rates.__struct_fields__}
+            read = {name: float(value) for name, value in known.items() if value > 0}
             return replace(self._usual, **read)
         except (NectarError, TypeError, AttributeError, ValueError):
             return self._usual
@@ -67,5 +68,5 @@ class LearnedRates:
 
 
 def _differ(one: Rates, other: Rates) -> bool:
-    pairs = [(getattr(one, field.name), getattr(other, field.name)) for field in fields(Rates)]
+    pairs = [(getattr(one, name), getattr(other, name)) for name in Rates.__struct_fields__]
     return any(max(pair) > _WORTH_TELLING * min(pair) for pair in pairs)

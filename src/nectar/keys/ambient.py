@@ -219,6 +219,22 @@ def _in_words(filters: list[tuple[Any, ...]]) -> object:
     return [(each[0], str(each[1]), each[2], str(each[3]), each[4]) for each in filters]
 
 
+_harmless: list[tuple[Any, ...]] = []  # the filters that were looked at last, if none turns warnings into errors
+
+
+def _warnings_are_errors() -> bool:
+    """Whether a filter turns warnings into errors; quick to ask."""
+    global _harmless
+    filters: list[tuple[Any, ...]] = sys.modules["warnings"].filters
+    if filters == _harmless:
+        return False
+    now = list(filters)
+    if any(map(_raises, now)):
+        return True
+    _harmless = now
+    return False
+
+
 def _raises(each: tuple[Any, ...]) -> bool:
     """Whether a filter turns warnings into errors, other than those of Nectar itself."""
     return each[0] == "error" and not str(getattr(each[2], "__module__", "")).startswith("nectar.")
@@ -343,7 +359,7 @@ def always_touched() -> frozenset[str]:
     digits = sys.get_int_max_str_digits() != _ORDINARY_DIGITS
     locale = _locale_of_numbers() != _ORDINARY_LOCALE
     arrays = _numpy_is_changed()  # frames of all libraries give arrays
-    errors = any(map(_raises, sys.modules["warnings"].filters))  # any code may warn
+    errors = _warnings_are_errors()  # any code may warn
     if not decimals and not digits and not locale and not arrays and not errors:
         return frozenset()
     changes = (

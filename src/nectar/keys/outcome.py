@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Hashable
 from typing import Any, Final, NamedTuple
 
 from nectar.errors import UnencodableError
@@ -35,6 +35,7 @@ from nectar.keys.registrations import REGISTRATIONS
 from nectar.keys.registry import expander_for
 from nectar.keys.scheme import new_hasher
 from nectar.keys.special_methods import SpecialMethod
+from nectar.keys.texts import version_of_program
 from nectar.keys.thread_states import has_states
 from nectar.keys.walk import Observer, Walk, describe_type
 from nectar.model.refusal import Refusal
@@ -189,13 +190,32 @@ def _assignment_to(library: str) -> str:
 def _refuse_if_changed(walk: Walk, library: str) -> None:
     is_known = library not in KNOWN_IN_PART and (library in PROVIDERS or library in REGISTRATIONS)
     place_of = _assignment_to if library.startswith(STANDARD) else patch_of if is_known else change_of
+    version = version_of_program()
     place = place_of(library)
-    walk.rechecks.append(lambda: place_of(library) == place)
+    walk.rechecks.append(_SamePlace(place_of, library, place, version))
     if place:
         name = library.removeprefix(STANDARD)
         does, why = ("may change", place[len(MAYBE) :]) if place.startswith(MAYBE) else ("changes", place)
         reason = f"uses {name}, and the program {does} what {name} keeps or registers with it ({why})"
         walk.refuse(Refusal("global state", reason, walk.path()))
+
+
+class _SamePlace:
+    """Whether what the program changes in a library is what it was; asked anew when the program has further texts."""
+
+    __slots__ = ("_library", "_place", "_place_of", "_version")
+
+    def __init__(self, place_of: Callable[[str], str], library: str, place: str, version: Hashable) -> None:
+        self._place_of, self._library, self._place, self._version = place_of, library, place, version
+
+    def __call__(self) -> bool:
+        version = version_of_program()
+        if version == self._version:
+            return True
+        if self._place_of(self._library) != self._place:
+            return False
+        self._version = version
+        return True
 
 
 def visit_registered(walk: Walk) -> None:

@@ -1,8 +1,8 @@
 """An account of time: what Nectar has cost the program so far, what it has saved, and what it may cost yet.
 
 In: seconds, as they are measured. Out: the seconds that are left of the budget, which is a share of the time that the
-program would take without Nectar, and a floor for each process. Work in the background counts like any other: it takes
-a core from the program, and the end of the process waits for it.
+program would take without Nectar, half of what it has saved, and a floor for each process. Work in the background
+counts like any other: it takes a core from the program, and the end of the process waits for it.
 
 Computations that run beside each other share the time that passes. What eight queries took which ran at once for five
 seconds is five seconds, and that is what finding them saves; by the clock of each it would be forty.
@@ -19,6 +19,9 @@ from weakref import WeakSet
 
 Purpose = Literal["starting", "looking up", "writing parts", "in the background"]
 _BEHIND: Final = "in the background"
+_EARNED: Final = (
+    0.5  # of what was saved may be spent: the program is the faster for it, also if as much again was not saved
+)
 
 
 class Ledger:
@@ -60,7 +63,9 @@ class Ledger:
     @property
     def left(self) -> float:
         """Seconds that Nectar may work yet; negative if it has worked longer than it should."""
-        return inf if self.share == inf else self.floor + self.share * self.program - self.total
+        if self.share == inf:
+            return inf
+        return self.floor + self.share * self.program + _EARNED * self.saved - self.total
 
 
 class SharedTime:

@@ -236,13 +236,16 @@ class Steering:
         """Nectar has looked at a query.
 
         seconds: what it takes without Nectar. own: what Nectar took of it. found: seconds of it that need not be
-        computed, since results of the whole or of parts are kept.
+        computed, since results of the whole or of parts are kept. The first look at a site takes longer than those that
+        follow: functions and files are met for the first time, and parts of Nectar are loaded for it.
         """
+        usual = self._usual_look
         if site is not None:
             site.ran(seconds)
             site.looked(min(1.0, found / seconds) if seconds else 0.0, own)
-        usual = self.sites.figures.get("look", own)
-        self.sites.figures["look"] = usual + (own - usual) / 8
+            if site.tries == 1:
+                site.cost = min(site.cost, usual)
+        self.sites.figures["look"] = usual + (min(own, _GAIN * usual) - usual) / 8
         self.ledger.spend("looking up", own)
 
     def remember(self) -> None:

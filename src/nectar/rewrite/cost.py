@@ -7,8 +7,10 @@ seconds. Law: estimates choose between ways that give the same answer, and never
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 TOO_CLOSE: Final = 0.02  # seconds: what is less cannot be told by an estimate, and then what is known is used
 _CLEARLY: Final = 1.1  # times: what is put together leaves a state that makes the next run cheaper
@@ -16,8 +18,7 @@ _LEARNING: Final = 0.3  # weight of the latest observation
 _TELLING: Final = 1 << 20  # bytes: how long less takes says more about the engine's start than about its speed
 
 
-@dataclass(frozen=True, slots=True)
-class Rates:
+class Rates(Struct, frozen=True):
     """How fast this machine is: seconds to start a plan, to open a result, and for each byte of results put together.
 
     The first values are those of an ordinary machine; they are replaced by what past runs took.
@@ -42,8 +43,7 @@ def _mixed(before: float, observed: float) -> float:
     return before + _LEARNING * (observed - before)
 
 
-@dataclass(frozen=True, slots=True)
-class Past:
+class Past(Struct, frozen=True):
     """A run that was computed: bytes it read, bytes of its result, and what it took."""
 
     read: int
@@ -51,8 +51,7 @@ class Past:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Struct, frozen=True):
     """Two ways to the same result, in seconds. computing, using: what the gaps and the known runs of segments take."""
 
     whole: float
@@ -76,8 +75,7 @@ class Estimate:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Prices:
+class Prices(Struct, frozen=True):
     """What a stream of so many parts costs: seconds for each byte that is computed, and each that is put together.
 
     giving: bytes of the result for each byte that is read.

@@ -7,8 +7,9 @@ it would take, by what past runs of the same program took, without what reading 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final, Protocol
+
+from msgspec import Struct
 
 from nectar.model.entry import Entry, Span
 from nectar.rewrite.cost import Estimate, Past, Prices, Rates, prices
@@ -47,8 +48,7 @@ class Cut(Protocol):
         """The names of the first extent that leads in a run of parts, those of the last, and how many there are."""
 
 
-@dataclass(frozen=True, slots=True)
-class Covering:
+class Covering(Struct, frozen=True):
     """A run of parts, cut into known runs and gaps.
 
     fitting: how many known runs there are to choose from. estimate: what it is thought to take; None if nothing tells.

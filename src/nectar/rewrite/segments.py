@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
-class Run(Generic[_T]):
+class Run(Struct, Generic[_T], frozen=True):
     """Extents from start to end (which is not included). worth: of not computing it. what: the result."""
 
     start: int
@@ -24,8 +24,7 @@ class Run(Generic[_T]):
     what: _T
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
+class Gap(Struct, frozen=True):
     """Extents for which nothing is known."""
 
     start: int

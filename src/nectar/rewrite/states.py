@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from typing import Final, Generic, Protocol, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from nectar.model.entry import SUPERSEDED, Entry
 from nectar.rewrite.covering import Covering, Cut
@@ -24,8 +26,7 @@ _MOST_NEW_STATES: Final = 400  # of one gap: each costs the start of a plan
 _Frame = TypeVar("_Frame")
 
 
-@dataclass(frozen=True, slots=True)
-class Piece(Generic[_Frame]):
+class Piece(Struct, Generic[_Frame], frozen=True):
     """A state at hand: of which run of parts, and what it took, everything it was made from included.
 
     known: the entry it was read from; None if it is new. supersedes: entries that are hardly needed once it is kept.
@@ -57,8 +58,7 @@ class Work(Protocol[_Frame]):
         """The state of a known run and of the parts behind it, without a state of their own; None if it is no gain."""
 
 
-@dataclass(frozen=True, slots=True)
-class Together(Generic[_Frame]):
+class Together(Struct, Generic[_Frame], frozen=True):
     """The state of everything. new: states of what was computed. merged: states of larger runs, worth keeping."""
 
     whole: Piece[_Frame]
@@ -172,8 +172,7 @@ def _cuts(gap: Gap, moves: bool, seams: Sequence[int]) -> list[tuple[int, int]]:
     return list(itertools.pairwise([gap.start, *(at for at in places if gap.start < at < gap.end), gap.end]))
 
 
-@dataclass(frozen=True, slots=True)
-class _Halves:
+class _Halves(Struct, frozen=True):
     """Which runs are halves of known ones, told by their first or last file; the other half need not be there."""
 
     cut: Cut

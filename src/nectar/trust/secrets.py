@@ -45,6 +45,7 @@ _SIGNS: Final = (
     "rk_", "aiza", "ya29.", "npm_", "pypi-", "dapi", "hf_", "sg.", "hooks.slack", "private", "github_pat_",
     "basic ", *SIGNS,
 )  # fmt: skip
+_SIGNS_IN_BYTES: Final = tuple(sign.encode() for sign in _SIGNS)
 _LOOKS: Final = (
     r"-----BEGIN [A-Z ]{0,64}PRIVATE KEY.*?(?:-----END [A-Z ]{0,64}-----|\Z)",
     r"(?<![A-Za-z0-9])(?:AKIA|ASIA|AROA|AIDA)[0-9A-Z]{12,}",
@@ -123,15 +124,26 @@ def looks_secret(content: str | bytes) -> bool:
     Not every name with a value behind it counts that `redacted` leaves out: a message may speak of passwords.
     """
     if isinstance(content, str):
-        return _any_looks_secret(content.encode("utf-8", "surrogatepass"))
+        content = content.encode("utf-8", "surrogatepass")
+        return _any_looks_secret(content, _signs_in(content))
+    signs = _signs_in(content)
     # Piece by piece: between them, and in numbers, any short name has some value behind it sooner or later.
-    return any(map(_any_looks_secret, re.findall(_PRINTED, content)))
+    return bool(signs) and any(_any_looks_secret(piece, signs) for piece in re.findall(_PRINTED, content))
 
 
-def _any_looks_secret(content: bytes) -> bool:
+def _signs_in(content: bytes) -> list[bytes]:
+    """The signs that are in it; mostly few are."""
+    low = content.lower()
+    return [sign for sign in _SIGNS_IN_BYTES if sign in low]
+
+
+def _any_looks_secret(content: bytes, signs: list[bytes]) -> bool:
+    low = content.lower()
+    if not any(sign in low for sign in signs):
+        return False
     if len(content) <= _LONG:
         return _looks_secret(content.decode("latin-1"))
-    return any(_looks_secret(piece.decode("latin-1")) for piece in _near_signs(content))
+    return any(_looks_secret(piece.decode("latin-1")) for piece in _near_signs(content, signs))
 
 
 def _looks_secret(text: str) -> bool:
@@ -148,10 +160,10 @@ def _is_harmless(match: re.Match[str]) -> bool:
     return is_sentence or bool(re.fullmatch(r"%s|%r|%\(\w+\)s|\?|\$|\$\w+|:\w+", match[3]))
 
 
-def _near_signs(content: bytes) -> Iterator[bytes]:
+def _near_signs(content: bytes, signs: list[bytes]) -> Iterator[bytes]:
     """The neighbourhoods of signs in what is too long to be searched for patterns."""
     low, reached = content.lower(), 0
-    places = sorted(place for sign in _SIGNS for place in _places(low, sign.encode()))
+    places = sorted(place for sign in signs for place in _places(low, sign))
     for place in places:
         if place >= reached:
             reached = place + _WINDOW // 2

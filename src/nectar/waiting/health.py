@@ -6,8 +6,9 @@ moment each time and four in all (breaker.py), and says so once; what probes run
 writes count as well, by what they take longer than usual: colleagues may be busy, or hold the lock again and again.
 Reading leaves some of its time to whoever finds something; what looks cost is accounted for elsewhere (overhead/).
 
-Going through another thread takes some 25 us. On a disk of this machine, what is asked within a millisecond of an
-answer is asked directly: a disk that stops answering in that very millisecond is waited for, once.
+Going through another thread takes some 25 us. On a disk of this machine, what is asked so soon after another answer
+that this would be more than a hundredth is asked directly: a disk that stops answering in that very moment is waited
+for, once.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from nectar.waiting.answering import UnansweredError, ask, ask_later, crowding, 
 from nectar.waiting.breaker import TIMES, Allowance, Breaker
 
 _T = TypeVar("_T")
-_FRESH: Final = 1e-3  # seconds after an answer in which nobody expects that the next one takes long
+_FRESH: Final = 2.5e-3  # seconds after an answer in which nobody expects that the next one takes long
 _USUAL: Final = 0.01  # seconds that writing takes at most, where not more want to run than there are processors
 _SHARE: Final = 0.02  # of the time of a program that looks may take while nothing can be kept
 _log: Final = logger("nectar.catalog")
@@ -127,8 +128,15 @@ class Health:
     # asking
 
     def expects_answer(self) -> bool:
-        """Whether a short question may be asked directly: the last one was answered a moment ago, on this machine."""
-        return self._clock.elapsed() - self._answered < _FRESH and self.reading.state == "closed" and not self.is_remote
+        """Whether a short question may be asked directly: the last one was answered a moment ago, on this machine.
+
+        It is asked then, and whoever asks the next one within a moment of this one has got its answer.
+        """
+        now = self._clock.elapsed()
+        if now - self._answered >= _FRESH or self.reading.state != "closed" or self.is_remote:
+            return False
+        self._answered = now
+        return True
 
     def ask(
         self,

@@ -1,6 +1,5 @@
 """Aggregates that users write: ordinary expressions in plain Polars, merged states under Nectar."""
 
-import dataclasses
 import math
 import os
 import subprocess
@@ -12,6 +11,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from polars.testing import assert_frame_equal
 from tests.dialects.polars.aggregate_programs import Way
 
@@ -102,7 +102,7 @@ class Days:
             if known is None:
                 return None
             add = lambda state, *columns: (self._added.append(len(columns[0])), known.add(state, *columns))[1]
-            return dataclasses.replace(known, add=add)
+            return replace(known, add=add)
 
         monkeypatch.setattr(apart, "user_aggregate", counting)
 

@@ -6,7 +6,6 @@ from typing import Final
 
 import polars as pl
 
-from nectar.dialects.polars.growth import grow
 from nectar.dialects.polars.keeping import keep
 from nectar.dialects.polars.query import Query, Run
 from nectar.dialects.polars.stored import StoredFrame
@@ -18,6 +17,8 @@ _log: Final = logger("nectar.polars")
 def computed(query: Query, run: Run) -> pl.DataFrame:
     """The result, computed with what is known; parts that are asked for often are kept on the way."""
     if query.growing:
+        from nectar.dialects.polars.growth import grow  # takes long to load
+
         try:
             grow(query, run)
         except (Exception, pl.exceptions.PanicException) as error:  # then it is computed as a whole

@@ -10,13 +10,13 @@ import sys
 import uuid
 import weakref
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
 import polars as pl
+from msgspec import Struct
 
 from nectar.catalog.losses import whole_recipe
 from nectar.catalog.service import Catalog
@@ -38,8 +38,7 @@ _written: Final[weakref.WeakKeyDictionary[Catalog, set[bytes]]] = weakref.WeakKe
 _MOST_WRITTEN: Final = 1000  # by one process: a loop over thousands of queries needs no more to be told of
 
 
-@dataclass(frozen=True, slots=True)
-class StepRecord:
+class StepRecord(Struct, frozen=True):
     """A step as it was.
 
     detail: in one line. phrases: one for each expression and option. own: digest of what it does. keys, program: as in
@@ -56,8 +55,7 @@ class StepRecord:
     traces: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramRecord:
+class ProgramRecord(Struct, frozen=True):
     """A query as it was. process, site: who ran it, and where in the code. at: when. steps: inputs first."""
 
     process: str

@@ -52,17 +52,7 @@ def with_pickles(plan: Plan, step: int, replaced: Mapping[int, Any], pickles: Pi
 
 
 def _callbacks_in(plan: Plan, steps: Iterable[int]) -> dict[bytes, Callback]:
-    found: dict[bytes, Callback] = {}
-
-    def note(value: bytes) -> bytes:
-        callback = given_in(value)
-        if callback is not None:
-            found[without_pickle(value)[1]] = callback
-        return value
-
-    for number in steps:
-        mapped(plan.steps[number].body, (plan.steps[number].kind,), note)
-    return found
+    return {token: callback for number in steps for token, callback in plan.callbacks_of(number).items()}
 
 
 def _pickled(function: object, most: float) -> bytes:

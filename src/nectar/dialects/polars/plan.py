@@ -10,14 +10,15 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 import polars as pl
 
 from nectar.errors import UserError
-from nectar.keys.values.polars_functions import Functions
-from nectar.keys.values.polars_plans import REFUSED_PLANS
+from nectar.keys.values.polars_functions import Functions, given_in, mapped, without_pickle
+from nectar.keys.values.polars_plans import REFUSED_PLANS, Callback
 
 HEADER: Final = 79  # bytes before the slots: a word, the version, the hash of the format
 _INPUTS: Final = ("input", "input_left", "input_right", "idxs")
@@ -76,6 +77,7 @@ class Plan:
         self._number_of_slot: dict[int, int] = {}
         self._schemas: dict[int, pl.Schema] = {}
         self._written: dict[int, Any] = {}
+        self._callbacks: dict[int, dict[bytes, Callback]] = {}
         self._stand_ins: dict[int, pl.LazyFrame] = {}  # for steps whose schemas are known
         self._sources: dict[int, tuple[pl.LazyFrame, msgspec.Raw]] = {}  # by identity, for as long as they are held
         self._collect(self._arena.root.idx)
@@ -135,6 +137,14 @@ class Plan:
 
     def _number_of(self, source: Any) -> int:
         return self._number_of_slot[source["idx"]] if _is_reference(source) else self._add(source)
+
+    def callbacks_of(self, step: int) -> Mapping[bytes, Callback]:
+        """The Python functions of a step, by their tokens."""
+        known = self._callbacks.get(step)
+        if known is None:
+            known = self._callbacks[step] = {}
+            mapped(self.steps[step].body, (self.steps[step].kind,), partial(_note, known))
+        return known
 
     # writing
 
@@ -372,3 +382,10 @@ def _frames_in(body: Any) -> int:
 
 def _is_reference(value: Any) -> bool:
     return isinstance(value, dict) and value.keys() == {"idx", "version"}
+
+
+def _note(found: dict[bytes, Callback], value: bytes) -> bytes:
+    callback = given_in(value)
+    if callback is not None:
+        found[without_pickle(value)[1]] = callback
+    return value

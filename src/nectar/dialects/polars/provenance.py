@@ -59,8 +59,8 @@ def _functions_of(step: Step) -> Iterator[FunctionUsed]:
     if step.kind in ("Scan", "DataFrameScan", "PythonScan"):
         return
     for pickled in functions_in(step.body, (step.kind,)):
-        from nectar.keys.outcome import explore  # takes long to load, and most plans hold no function
+        from nectar.keys.outcome import outcome_of  # takes long to load, and most plans hold no function
         from nectar.keys.sources import functions_of
 
-        walk, _, _ = explore(callback_in(pickled, "a Polars plan"))
-        yield from functions_of(walk)
+        callback = callback_in(pickled, "a Polars plan")
+        yield from functions_of(outcome_of(callback, memory=callback.outcomes).walk)

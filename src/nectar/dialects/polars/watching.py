@@ -77,7 +77,8 @@ def _begun(queries: Sequence[Query]) -> Watch | None:
         files = [os.path.abspath(path) for source in sources for path in source.files]
         for query in queries:
             query.keyed.begin()
-        walks = [walk for query in queries for walk in _walks_of(query)]
+        callbacks = [callback for query in queries for callback in _callbacks_of(query)]
+        walks = _walks_of(callbacks)
         functions = [function for walk in walks for function in _functions_in(walk)]
         reached = sources_reached(functions, frozenset().union(*(walk.kinds for walk in walks)))
         watch = Watch(
@@ -87,7 +88,7 @@ def _begun(queries: Sequence[Query]) -> Watch | None:
             sources=followed(reached),
             named=module_named(reached, functions, ()),
             elsewhere=True,
-            called=all(each.called is not each.function for query in queries for each in _callbacks_of(query)),
+            called=all(each.called is not each.function for each in callbacks),
         )
         watch.begin()
         return watch
@@ -121,12 +122,12 @@ def _cannot_watch(queries: Sequence[Query]) -> None:
         query.observed = "what its Python functions do could not be seen"
 
 
-def _walks_of(query: Query) -> list[Walk]:
-    """Over the functions of a query and what they hold; none over steps that are refused, which nobody keeps."""
+def _walks_of(callbacks: Sequence[Callback]) -> list[Walk]:
+    """Over functions of queries and what they hold; none over those that are refused, which nobody keeps."""
     from nectar.keys.outcome import outcome_of  # takes long to load, and most plans hold no function
 
     walks = []
-    for callback in _callbacks_of(query):
+    for callback in callbacks:
         with suppress(NectarError):
             walks.append(outcome_of(callback, memory=callback.outcomes).walk)
     return walks

@@ -47,7 +47,7 @@ class Calling:
 
     __slots__ = (
         "_arguments", "_begun", "_deeper", "_gave_up", "_invocation", "_leading", "_memo", "_own", "_part", "_refresh",
-        "_run", "_session", "_share", "_started", "_walking", "_keeping", "is_known", "value",
+        "_run", "_session", "_share", "_site", "_started", "_walking", "_keeping", "is_known", "value",
     )  # fmt: skip
 
     def __init__(
@@ -59,6 +59,7 @@ class Calling:
         self._share: Share | None = None
         self._invocation: Invocation | None = None
         self._part: Part | None = None
+        self._site: Site  # once it has begun
         self._begun = 0.0
         self._own = self._started = self._walking = NOTHING
         self._gave_up, self._keeping = False, 0.0
@@ -145,10 +146,12 @@ class Calling:
         if not steering.is_free:
             _load(self._session)
         self._started = Spent.now()
-        seconds = steering.patience_of_call(steering.sites.named(self._memo.label))
-        begun = self._memo.begin(self._session, *self._arguments, self._refresh, seconds)
-        self._walking = self._memo.spent_on_first_walk()  # once in a process: it says nothing of the calls that follow
-        steering.ledger.spend("starting", self._walking.wall)
+        site = self._site = steering.sites.named(self._memo.label)
+        begun = self._memo.begin(self._session, *self._arguments, self._refresh, steering.patience_of_call(site))
+        walking = self._memo.spent_on_first_walk()
+        if walking is not NOTHING:  # once in a process: it says nothing of the calls that follow
+            self._walking = walking
+            steering.ledger.spend("starting", walking.wall)
         if isinstance(begun, Invocation):
             self._invocation = begun
         else:
@@ -159,7 +162,8 @@ class Calling:
         self._begun = time.perf_counter()
 
     def _spent_on_looking(self) -> Spent:
-        return Spent.since(self._started).without(self._walking)
+        spent = Spent.since(self._started)
+        return spent if self._walking is NOTHING else spent.without(self._walking)
 
     def _finds_kept(self, invocation: Invocation) -> bool:
         found = self._finds(invocation.find)
@@ -222,12 +226,11 @@ class Calling:
         invocation.computed(self.value, seconds, shared, why_not and f"not kept: {why_not}")
 
     def _account(self, seconds: float, own: Spent) -> None:
-        steering = self._session.steering
-        site = steering.sites.named(self._memo.label)
         health = self._session.health
         if not health.is_well:
             health.looked(own.wall, seconds if self.is_known else 0.0)
-        steering.called(site, seconds, own.work, self.is_known, self._gave_up, own.wall, self._keeping)
+        called = self._session.steering.called
+        called(self._site, seconds, own.work, self.is_known, self._gave_up, own.wall, self._keeping)
 
     def _give_up(self) -> None:
         """The program is nearly as deep as it may get: what it computes here is not kept, and nobody waits for it."""

@@ -167,27 +167,24 @@ class Memoized(Generic[_P, _R]):
 
         seconds: that this may take; where the function is looked at for the first time, that may take as long besides.
         """
-        part = Part(self.label, "uncacheable", kind="call")
         is_too_large = False
         try:
             invocation = self._prepared(session, args, kwargs, seconds)
-            if isinstance(invocation, Invocation):
+            if type(invocation) is Invocation:
                 invocation.refreshing |= refresh
                 return invocation
-            part.explain = lambda: invocation
+            reason = str(invocation)
         except NectarError as error:
             is_too_large = isinstance(error, TooLargeError | UnreadInputError)
-            text = str(error)
-            part.explain = lambda: text
+            reason = str(error)
             if not isinstance(error.__cause__, RecursionError):  # which may be that of the caller, as deep as it is
-                self.warn(text)
+                self.warn(reason)
         except RecursionError:
-            part.explain = lambda: "it was called too deep in a recursion"
+            reason = "it was called too deep in a recursion"
         except Exception as error:  # a mistake in Nectar must not stop the program
             _log.exception("%s runs as without Nectar", self.label)
-            text = f"Nectar made a mistake: {type(error).__name__}: {error}"
-            part.explain = lambda: text
-        return Refused(part, is_too_large)
+            reason = f"Nectar made a mistake: {type(error).__name__}: {error}"
+        return Refused(Part(self.label, "uncacheable", kind="call", explain=lambda: reason), is_too_large)
 
     def _prepared(self, session: Session, args: Any, kwargs: Any, seconds: float) -> Invocation | str:
         if self._is_generator:
@@ -213,8 +210,10 @@ class Memoized(Generic[_P, _R]):
 
     def spent_on_first_walk(self) -> Spent:
         """What it has taken to walk over the function, for the call that was the first to do so."""
-        walked, self._walked = self._walked or NOTHING, NOTHING
-        return walked
+        walked = self._walked
+        if walked is not NOTHING:
+            self._walked = NOTHING
+        return walked or NOTHING
 
     def ended(self, session: Session, part: Part) -> None:
         """A call has ended."""

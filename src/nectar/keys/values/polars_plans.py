@@ -246,6 +246,9 @@ _PYTHON: Final = (
     ("GroupBy", "apply"),
     ("MapFunction", "function", "OpaquePython", "function"),
 )
+_of_polars: Final[set[tuple[str, types.CodeType]]] = set()  # code that Polars nests in its functions, where it was met
+_MOST_OF_POLARS: Final = 1000
+_LAST_OF_PYTHON: Final = frozenset(place[-1] for place in _PYTHON)
 
 
 class Callback:
@@ -373,7 +376,8 @@ def expand_callback(value: Callback, walk: WalkContext) -> Expansion:
 
 def is_python(keys: tuple[str, ...]) -> bool:
     """Whether the piece that these keys lead to is a Python function."""
-    return any(keys[-len(place) :] == place for place in _PYTHON)
+    last = keys[-1] if keys else ""
+    return last in _LAST_OF_PYTHON and any(keys[-len(place) :] == place for place in _PYTHON)
 
 
 def looks_pickled(value: object) -> bool:
@@ -435,11 +439,22 @@ def add_callable(parts: Parts, function: Any, above: set[int]) -> None:
 
 def _is_polars_code(code: types.CodeType) -> bool:
     """Whether a code object is, piece for piece, one that the installed Polars has nested in one of its functions."""
+    known = code.co_filename, code  # equal code may lie in another file
+    if known in _of_polars:
+        return True
+    found = _is_nested_in_polars(code)
+    if found and len(_of_polars) < _MOST_OF_POLARS:
+        _of_polars.add(known)
+    return found
+
+
+def _is_nested_in_polars(code: types.CodeType) -> bool:
     outer, _, inner = code.co_qualname.partition(".<locals>.")
-    if not inner:
+    file = _file_of(code)
+    if not inner or not file.startswith(os.path.dirname(pl.__file__)):
         return False
     for name, module in list(sys.modules.items()):
-        if name.split(".")[0] == "polars" and getattr(module, "__file__", None) == _file_of(code):
+        if name.split(".")[0] == "polars" and getattr(module, "__file__", None) == file:
             found: Any = module
             for step in outer.split("."):
                 found = getattr(found, step, None)

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from nectar.errors import MissingExtraError, StoreFailure, UserError
 from nectar.store.chunks import Checked, Range
-from nectar.store.formats.arrow_places import Places, places_of
+from nectar.store.formats.arrow_places import Places, as_stream, places_of
 from nectar.store.loss import DamagedError, unparsed
 from nectar.store.manifest import Column, Writer
 from nectar.store.sinks import HashingSink
@@ -32,8 +33,9 @@ Close = Callable[[HashingSink], None]  # ends it
 PART_BYTES: Final = 256 << 20  # parts can be read, verified and moved beside each other; more of them only cost fsyncs
 COMPRESS_ABOVE: Final = 1 << 30  # mapping beats LZ4 at every size; above this the space matters more: decisions/0010
 _MAGIC: Final = b"ARROW1"
-_LIGHT: Final = 4 << 20  # bytes that a process copies sooner than it loads pyarrow, which takes 0.1 s
-_FIRST: Final = 64 << 20  # the same for the first frame it reads, which may be the only one
+_LIGHT: Final = 4 << 20  # bytes of a frame that is written in fewer moments than pyarrow takes to load
+_SMALL: Final = 1 << 18  # bytes of a file that is read as a stream, for which Polars makes no plan: 0.4 ms less
+_COPYABLE: Final = 64 << 20  # bytes that a process copies for what loading pyarrow takes, 60 to 100 ms
 _copied = 0  # bytes, by this process, for want of pyarrow
 _WIDTHS: Final = {
     "bool": 1, "int8": 1, "int16": 2, "int32": 4, "int64": 8, "uint8": 1, "uint16": 2, "uint32": 4, "uint64": 8,
@@ -150,7 +152,8 @@ def schema_ahead(parts: Sequence[Checked], writer: Writer, columns: Sequence[Col
         return None
     try:
         if arrow is not None:
-            empty = arrow.ipc.open_file(arrow.py_buffer(parts[0].view(places.ranges))).schema.empty_table()
+            read = arrow.ipc.open_file(arrow.py_buffer(parts[0].view(places.ranges))).schema
+            empty = arrow.Table.from_batches([], schema=read)  # empty_table() would import pandas
             mapped: pl.Schema = polars.from_arrow(empty).schema
             return mapped
         with parts[0].file(places.ranges) as file:
@@ -184,23 +187,27 @@ def _ranges(places: Places | None) -> Sequence[Range] | None:
 
 
 def _read_by_polars(polars: Any, part: Checked, only: Sequence[str] | None) -> Any:
+    if part.size <= _SMALL and (stream := as_stream(bytes(part.view()))) is not None:
+        with suppress(polars.exceptions.PolarsError):  # in another version, which reads files all the same
+            frame = polars.read_ipc_stream(stream)
+            return frame if only is None else frame.select(only)
     with part.file(_ranges(_places_of(part, only))) as file:
         return polars.read_ipc(file, columns=None if only is None else list(only))
 
 
 def _is_light(parts: Sequence[Checked], rows: int, columns: Sequence[Column], only: Sequence[str] | None) -> bool:
-    """Whether copying costs less than loading pyarrow, and Polars reads the very types that were written."""
+    """Whether all copying so far costs less than loading pyarrow, and Polars reads the very types that were written."""
     global _copied
     if "pyarrow" in sys.modules or not _are_plain(columns):
         return False
     size = _bytes_of(sum(part.size for part in parts), rows, columns, only)
-    light = _copied + size <= _LIGHT or (_copied == 0 and size <= _FIRST)
+    light = _copied + size <= _COPYABLE
     _copied += size
     return light
 
 
 def _is_light_frame(frame: Any) -> bool:
-    """The same of a frame that is to be written; what is written so is copied where it is read."""
+    """The same of a frame that is to be written."""
     if "pyarrow" in sys.modules or frame.estimated_size() > _LIGHT:
         return False
     return bool(frame.width) and all(str(kind) in _ARROW_TYPES for kind in frame.dtypes)

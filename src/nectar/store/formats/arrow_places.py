@@ -19,6 +19,9 @@ from nectar.store.chunks import Range
 
 Read = Callable[[int, int], bytes]  # from an offset, so many bytes
 
+_HEAD: Final = 8  # six letters, and two bytes that fill up
+_MESSAGE: Final = b"\xff\xff\xff\xff"  # before its length
+_BLOCK: Final = "<qi4xq"  # where a message lies: from here, described in so many bytes, and so many of values
 _TAIL: Final = 10  # the length of the footer, and six letters
 _WITHOUT: Final = {1: 0, 13: 1, 16: 1}  # buffers of types whose values are in their children: null, lists, structs
 _BATCH: Final = 3  # the number of batches among the kinds of messages
@@ -39,6 +42,24 @@ def footer_range(read: Read, size: int) -> Range:
     return max(0, size - _TAIL - length), size
 
 
+def as_stream(data: bytes) -> bytes | None:
+    """The stream of messages that an Arrow file is made of, to be read as such; None if it cannot be told.
+
+    Polars writes the first message, which describes the columns, without the length before it.
+    """
+    try:
+        start, stop = footer_range(lambda at, count: data[at : at + count], len(data))
+        footer = _root(data[start : stop - _TAIL])
+        batches = [at for at, *_ in footer.numbers(3, _BLOCK)]
+        if not batches or footer.length(2):  # what stands for values lies elsewhere
+            return None
+        messages = data[_HEAD:start]
+        first = min(batches) - _HEAD
+        return messages if messages.startswith(_MESSAGE) else _MESSAGE + first.to_bytes(4, "little") + messages
+    except (struct.error, IndexError, ValueError, OverflowError):
+        return None
+
+
 class Places(Struct, frozen=True):
     """What a reader of some columns looks at. compressed: whether buffers are, so that it must not look at others."""
 
@@ -56,7 +77,7 @@ def places_of(read: Read, size: int, columns: Sequence[str]) -> Places | None:
         if fields is None or footer.length(2) or not set(columns) <= set(names) or len(set(names)) < len(names):
             return None
         found, compressed = [(0, 8), (start, stop)], False
-        for at, described, length in footer.numbers(3, "<qi4xq"):
+        for at, described, length in footer.numbers(3, _BLOCK):
             batch, body = _batch_of(read(at, described)), at + described
             found.append((at, body))
             found += [(body + low, body + high) for low, high in _buffers_of(batch, length, fields, set(columns))]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
 import polars as pl
+from msgspec import Struct
 
 from nectar.dialects.polars.aggregates.by_user import UserAggregate, user_aggregate
 from nectar.dialects.polars.aggregates.expansion import Context, expanded
@@ -35,8 +35,7 @@ _PARTS: Final = {"Cast": ("expr",), "BinaryExpr": ("left", "right"), "Ternary": 
 _NAMING: Final = frozenset({"Alias", "KeepName", "RenameAlias"})
 
 
-@dataclass(frozen=True, slots=True)
-class Apart:
+class Apart(Struct, frozen=True):
     """Aggregates taken apart. finishing: each aggregate over the merged states, under its name."""
 
     states: States

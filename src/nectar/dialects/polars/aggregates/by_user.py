@@ -10,10 +10,10 @@ from __future__ import annotations
 import functools
 import pickle
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import polars as pl
+from msgspec import Struct
 from polars.functions import lazy as polars_lazy
 
 from nectar.errors import UserError
@@ -47,8 +47,7 @@ def aggregate(
     return UserAggregate(init, add, merge, finish, _type_of_nothing(init, finish) if returns is None else returns)
 
 
-@dataclass(frozen=True, slots=True)
-class UserAggregate:
+class UserAggregate(Struct, frozen=True):
     """An aggregate made of four functions; called with columns, it is an expression. returns: the type of its value."""
 
     init: Callable[[], Any]
@@ -81,8 +80,7 @@ class UserAggregate:
         return states.map_batches(FinishedStates(self), return_dtype=self.returns, is_elementwise=True)
 
 
-@dataclass(frozen=True, slots=True)
-class OfRows:
+class OfRows(Struct, frozen=True):
     """What Polars calls with the rows of a group."""
 
     of: UserAggregate
@@ -92,8 +90,7 @@ class OfRows:
         return pl.Series([self.of.finish(self.of.after(columns))], dtype=self.of.returns)
 
 
-@dataclass(frozen=True, slots=True)
-class StateOfRows:
+class StateOfRows(Struct, frozen=True):
     """What Polars calls with the rows of a group in one part."""
 
     of: UserAggregate
@@ -103,8 +100,7 @@ class StateOfRows:
         return _packed(self.of.after(columns))
 
 
-@dataclass(frozen=True, slots=True)
-class MergedStates:
+class MergedStates(Struct, frozen=True):
     """What Polars calls with the states of a group, in the order of the parts."""
 
     of: UserAggregate
@@ -115,8 +111,7 @@ class MergedStates:
         return _packed(functools.reduce(self.of.merge, states) if states else self.of.init())
 
 
-@dataclass(frozen=True, slots=True)
-class FinishedStates:
+class FinishedStates(Struct, frozen=True):
     """What Polars calls with the states of many groups."""
 
     of: UserAggregate

@@ -7,10 +7,10 @@ are those of the whole: a state has the type of its aggregate, or the finishing 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import polars as pl
+from msgspec import Struct
 
 from nectar.dialects.polars.aggregates.expressions import (
     expression_of,
@@ -23,8 +23,7 @@ from nectar.dialects.polars.aggregates.states import Merge, States, by, lists
 from nectar.dialects.polars.elementwise import reads_rows
 
 
-@dataclass(frozen=True, slots=True)
-class Unmerged:
+class Unmerged(Struct, frozen=True):
     """An aggregate that has no state. reason: why, by its name."""
 
     reason: str

@@ -6,10 +6,10 @@ Law: a merged state is the state of all the rows together, whatever the cuts; th
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import polars as pl
+from msgspec import Struct, field
 
 from nectar.keys.values.polars_functions import Functions
 
@@ -18,8 +18,7 @@ LAYOUT: Final = 2
 _PREFIX: Final = "__nectar_state_"
 
 
-@dataclass(frozen=True, slots=True)
-class Merge:
+class Merge(Struct, frozen=True):
     """How states are merged: what is done with the column of them. Merges of one name do the same."""
 
     name: str
@@ -36,8 +35,7 @@ def lists(name: str, kept: Callable[[pl.Expr], pl.Expr]) -> Merge:
     return Merge(name, lambda state: kept(state.explode(empty_as_null=False)).implode())
 
 
-@dataclass(slots=True)
-class States:
+class States(Struct):
     """The states of all aggregates of a group-by or a selection; equal ones are shared.
 
     schema: of the rows. whole: all rows are one group, which a part may have no row of. made: what each state is made

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from typing import Final
 
 import polars as pl
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from nectar.catalog.rates import LearnedRates
 from nectar.catalog.service import Catalog
@@ -33,8 +34,7 @@ rates: Final = LearnedRates("polars")
 MANY_GROUPS = 200_000  # from which on grouping new rows by themselves costs about what merging them costs
 
 
-@dataclass(frozen=True, slots=True)
-class Advanced:
+class Advanced(Struct, frozen=True):
     """What became of it: the result, the entries it was made from, and states worth keeping.
 
     new: states of what was computed. merged: states of larger runs, made of several others. estimate: what it was

@@ -10,12 +10,12 @@ from __future__ import annotations
 import itertools
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
 from typing import Any, Final
 
 import polars as pl
+from msgspec import Struct
 
 from nectar.catalog.service import Catalog
 from nectar.dialects.polars.incremental.extents import Copies, Extent, Growth, extents_of, names_of
@@ -43,8 +43,7 @@ _AT_ONCE: Final = 16  # files that are asked in one run
 _MOST_FILES: Final = 5_000  # of a stream whose ranges are looked at
 
 
-@dataclass(frozen=True)
-class Cut:
+class Cut(Struct, frozen=True, dict=True):
     """Streams cut together into `count` parts.
 
     bounds: for each scan the places where its extents are cut, beginning with 0. extents: of each scan. copies: what

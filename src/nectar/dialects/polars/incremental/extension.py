@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 import polars as pl
+from msgspec import Struct, field
 
 from nectar.catalog.service import Catalog
 from nectar.dialects.polars.incremental.advance import Advanced
@@ -27,8 +27,7 @@ from nectar.rewrite.states import Piece
 from nectar.store.read import Result
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(Struct, frozen=True):
     """What is known of a run of parts."""
 
     start: int
@@ -36,8 +35,7 @@ class Known:
     frame: pl.DataFrame
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Struct, frozen=True):
     """Rows of a stream, as the rule needs them, and how to compute with them."""
 
     keyed: Keyed

@@ -12,11 +12,11 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
 import blake3
+from msgspec import Struct
 
 from nectar.dialects.polars.keying import Keyed
 from nectar.dialects.polars.plan import Plan
@@ -35,8 +35,7 @@ _BLOCK: Final = 8 << 20
 _SIGNS: Final = (b"\x1f\x8b", b"\x78\x01", b"\x78\x5e", b"\x78\x9c", b"\x78\xda", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf")
 
 
-@dataclass(frozen=True, slots=True)
-class Extent:
+class Extent(Struct, frozen=True):
     """A file, or some of its lines.
 
     end: None for the last of a file. head: what stands before its bytes where they are read alone. alone: their digest;

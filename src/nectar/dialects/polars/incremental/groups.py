@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import polars as pl
+from msgspec import Struct
+from msgspec.structs import replace
 
 from nectar.dialects.polars.aggregates import LAYOUT, States, expression_of, taken_apart
 from nectar.dialects.polars.behaviour import depends_on
@@ -22,8 +23,7 @@ from nectar.keys.scheme import digest_of
 _ROWS = "__nectar_rows"  # how many rows a state of everything was made of
 
 
-@dataclass(frozen=True, slots=True)
-class StateParts:
+class StateParts(Struct, frozen=True):
     """Aggregates of streams. keys: what they are grouped by; None if they are of everything."""
 
     keyed: Keyed

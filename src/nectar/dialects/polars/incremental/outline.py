@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from nectar.catalog.service import Catalog
 from nectar.dialects.polars.incremental.advance import covering_of
@@ -15,8 +16,7 @@ from nectar.quantities import show_duration
 from nectar.rewrite.cost import Estimate
 
 
-@dataclass(frozen=True, slots=True)
-class Outline:
+class Outline(Struct, frozen=True):
     """How a node would be put together. known, files: how many of its files are known. saved: seconds, if told."""
 
     known: int

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
+from msgspec import Struct
+from msgspec.structs import replace
 
 from nectar.catalog.service import Catalog
 from nectar.dialects.polars.behaviour import depends_on
@@ -40,8 +41,7 @@ _Sides = tuple[Sequence[Extent], Sequence[Extent]]
 _FEWEST: int = 2  # files of a side that may grow: a table in one file is taken to be replaced as a whole
 
 
-@dataclass(frozen=True, slots=True)
-class Rectangle:
+class Rectangle(Struct, frozen=True):
     """Rows or states of a join of two streams. inner: the same, of all files. ranges: of the files of both sides."""
 
     inner: RowParts | StateParts

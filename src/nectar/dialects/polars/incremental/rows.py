@@ -7,10 +7,10 @@ of duplicates, as the last steps, are done over each part, and again over what t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import polars as pl
+from msgspec import Struct
 
 from nectar.dialects.polars.elementwise import is_elementwise
 from nectar.dialects.polars.incremental.cuts import Cut, Streams
@@ -23,8 +23,7 @@ from nectar.dialects.polars.stored import StoredFrame
 _KEPT_OF_DUPLICATES: Final = frozenset({"First", "Last", "Any"})
 
 
-@dataclass(frozen=True, slots=True)
-class RowParts:
+class RowParts(Struct, frozen=True):
     """Rows of streams. closing: how many of the last steps are done again over the parts."""
 
     keyed: Keyed

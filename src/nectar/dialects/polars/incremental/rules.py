@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from nectar.catalog.service import Catalog
 from nectar.dialects.polars.incremental.cuts import Keep, Run, Streams
@@ -18,8 +18,7 @@ from nectar.dialects.polars.keying import Keyed
 from nectar.rewrite.covering import LATEST
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(Struct, frozen=True):
     """The rules for one query: they share what was found out about its streams."""
 
     keyed: Keyed

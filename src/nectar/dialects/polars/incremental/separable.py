@@ -10,8 +10,10 @@ are is told by the data (`alignable`). Otherwise one of them is cut, and the oth
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from nectar.dialects.polars.aggregates import expression_of
 from nectar.dialects.polars.elementwise import is_elementwise, reads_rows
@@ -35,8 +37,7 @@ _ORDERS_OF_BOTH: Final = {
 _MAPS: Final = frozenset({"Explode", "Rename", "Unnest", "FillNan"})
 
 
-@dataclass(frozen=True, slots=True)
-class Separable:
+class Separable(Struct, frozen=True):
     """A step that can be computed part by part.
 
     scans: the steps that read the streams, which are cut together; the first leads. aligned: columns that have no value

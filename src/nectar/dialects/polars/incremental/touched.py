@@ -8,10 +8,10 @@ on its rows and their order alone, so that a group without new rows gives what i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import polars as pl
+from msgspec import Struct
 
 from nectar.dialects.polars.aggregates import expression_of
 from nectar.dialects.polars.behaviour import depends_on
@@ -34,8 +34,7 @@ _MOST_TOUCHED: Final = 0.5  # of the known groups: beyond that, looking for thei
 GroupFunction = Callable[[pl.DataFrame], pl.DataFrame]
 
 
-@dataclass(frozen=True, slots=True)
-class _Touched:
+class _Touched(Struct, frozen=True):
     """Groups of streams. keys: what they are grouped by. ordered: groups stand in the order of their first rows."""
 
     keyed: Keyed
@@ -80,8 +79,7 @@ class _Touched:
         return found.drop(self.names)
 
 
-@dataclass(frozen=True, slots=True)
-class TouchedAggregates(_Touched):
+class TouchedAggregates(_Touched, frozen=True):
     """Aggregates that cannot be merged: one row for each group, which begins with its keys."""
 
     are_states: bool = False
@@ -138,8 +136,7 @@ class TouchedAggregates(_Touched):
         return pl.concat([kept, placed]).sort(_PLACE).drop(_PLACE)
 
 
-@dataclass(frozen=True, slots=True)
-class TouchedFunction(_Touched):
+class TouchedFunction(_Touched, frozen=True):
     """What a function of groups gives: any number of rows for each. What is known has the keys of groups beside it."""
 
     function: GroupFunction

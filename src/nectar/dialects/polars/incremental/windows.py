@@ -8,11 +8,11 @@ windows of `group_by_dynamic` must not overlap and stand on a grid of their own,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
 import polars as pl
+from msgspec import Struct
 
 from nectar.dialects.polars.behaviour import depends_on
 from nectar.dialects.polars.incremental.cuts import Cut, Streams
@@ -29,8 +29,7 @@ _LONGEST_MONTH: Final = 31
 _WIDTHS: Final = ("months", "weeks", "days", "nsecs")
 
 
-@dataclass(frozen=True, slots=True)
-class Windows:
+class Windows(Struct, frozen=True):
     """What a step says of its windows. look_back: no window that has a row begins further before it."""
 
     index: str
@@ -38,8 +37,7 @@ class Windows:
     labelled_by_begin: bool
 
 
-@dataclass(frozen=True, slots=True)
-class WindowParts:
+class WindowParts(Struct, frozen=True):
     """Aggregates of windows over one sorted stream. ranges: of its files, by the column that orders it."""
 
     keyed: Keyed
