@@ -54,7 +54,7 @@ def timed(query: pl.LazyFrame) -> tuple[float, pl.DataFrame]:
 
 def grown(program: Program, days: list[Path], home: Path, way: str, steps: dict[int, Step]) -> None:
     """Runs a program day after day under Nectar."""
-    with nectar.reuse(home=home) as run:
+    with nectar.reuse(home=home, overhead="unlimited") as run:
         session = current()
         assert session is not None
         catalog = session.catalog

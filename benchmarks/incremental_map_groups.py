@@ -50,7 +50,7 @@ def _measured(folder: Path, groups: int) -> dict[str, float]:
     files, home = folder / "files", folder / "home"
     files.mkdir()
     _write(files, 0, pl.int_range(groups // 1000, eager=True))  # the first run is a small one: it shows the program
-    with nectar.reuse(home=home, budget="100GB", reserve=0):
+    with nectar.reuse(home=home, budget="100GB", reserve=0, overhead="unlimited"):
         _run(files)
         for number in range(1, FILES + 1):
             _write(

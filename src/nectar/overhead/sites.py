@@ -91,9 +91,10 @@ class Site:
 
     @property
     def chance(self) -> float:
-        """What share of a query's time a look is likely to save. What was kept before may well be asked for again."""
-        asked = self.looks + self.kept_before
-        return (self.hits + 0.5 * self.kept_before) / asked if asked else 0.0
+        """What share of a query's time a look is likely to save. What was kept may well be asked for again, or grow."""
+        kept = self.kept_before or self.kept_now
+        asked = self.looks + kept
+        return (self.hits + 0.5 * kept) / asked if asked else 0.0
 
 
 _between: Final[set[str]] = set()  # names of modules that lie between programs and Nectar, once they were met

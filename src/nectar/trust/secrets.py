@@ -45,7 +45,8 @@ _SIGNS: Final = (
     "rk_", "aiza", "ya29.", "npm_", "pypi-", "dapi", "hf_", "sg.", "hooks.slack", "private", "github_pat_",
     "basic ", *SIGNS,
 )  # fmt: skip
-_SIGNS_IN_BYTES: Final = tuple(sign.encode() for sign in _SIGNS)
+_FEWEST: Final = tuple(sign for sign in _SIGNS if not any(each in sign for each in _SIGNS if each != sign))
+_SIGNS_IN_BYTES: Final = tuple(sign.encode() for sign in _FEWEST)
 _LOOKS: Final = (
     r"-----BEGIN [A-Z ]{0,64}PRIVATE KEY.*?(?:-----END [A-Z ]{0,64}-----|\Z)",
     r"(?<![A-Za-z0-9])(?:AKIA|ASIA|AROA|AIDA)[0-9A-Z]{12,}",
@@ -115,7 +116,10 @@ def redacted(text: str) -> str:
 def may_hold_secret(text: str) -> bool:
     """Whether a text has to be searched: false for most, at the cost of microseconds."""
     low = text.lower()
-    return any(sign in low for sign in _SIGNS)
+    for sign in _FEWEST:  # noqa: SIM110 - any() takes twice as long, and all that is written down comes by here
+        if sign in low:
+            return True
+    return False
 
 
 def looks_secret(content: str | bytes) -> bool:
