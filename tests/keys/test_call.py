@@ -2,12 +2,15 @@
 
 import copy
 import pathlib
+from itertools import product
 
 import numpy as np
 import pytest
 
 from nectar.errors import UnencodableError
+from nectar.keys import call as call_module
 from nectar.keys.call import call_of, program_of
+from nectar.keys.outcome import forget, outcome_of
 
 MISSING = object()
 
@@ -50,6 +53,62 @@ def test_equal_arguments_give_one_call_and_others_another():
     assert digest(apply, function=abs, value=1) != digest(apply, function=abs, value=1.0)
     assert digest(apply, function=abs, value=1) != digest(apply, function=abs, value=True)
     assert digest(apply, function=abs, value=0.0) != digest(apply, function=abs, value=-0.0)
+
+
+ATOMS = [
+    0, 1, -1, True, False, None, 0.0, -0.0, 1.0, float("inf"), float("nan"), "", "1", "1.0", b"", b"1", "None", "0x1p+0",
+    2**64, -(2**64), "a" * 300, b"a" * 300, (1.0).hex(), (0.0).hex(), "\ud800",
+]  # fmt: skip
+
+
+def pair(a, b):
+    return a, b
+
+
+def test_a_call_that_is_remembered_is_the_one_that_would_be_made():
+    """Of arguments that are nothing but their values the fingerprint is remembered, with that of the function."""
+    made = {}
+    for number, (a, b) in enumerate(product(ATOMS, ATOMS)):
+        forget()
+        made[number] = call_of(pair, {"a": a, "b": b})
+    assert len({call.digest for call in made.values()}) == len(ATOMS) ** 2
+    forget()
+    for _ in range(2):
+        for number, (a, b) in enumerate(product(ATOMS, ATOMS)):
+            assert call_of(pair, {"a": a, "b": b})[:4] == made[number][:4]
+    assert call_of(pair, {"b": 1, "a": 2}).digest != call_of(pair, {"a": 2, "b": 1}).digest
+    assert call_of(pair, {"a": 1, "b": 2}, b"extra").digest != call_of(pair, {"a": 1, "b": 2}).digest
+
+
+def test_a_call_that_is_remembered_knows_of_other_code(monkeypatch):
+    before = [digest(scaled, x=3) for _ in range(3)]
+    monkeypatch.setitem(globals(), "FACTOR", 3)
+    assert digest(scaled, x=3) not in before
+    monkeypatch.undo()
+    assert digest(scaled, x=3) == before[0]
+
+
+FACTOR = 2
+
+
+def scaled(x):
+    return FACTOR * x
+
+
+def is_marked(x, y):
+    return x is y
+
+
+def test_arguments_that_are_compared_by_identity_are_looked_at_each_time():
+    one, other = "x y" * 3, " ".join(["x y" * 3])
+    for _ in range(3):
+        assert digest(is_marked, x=one, y=one) != digest(is_marked, x=one, y="".join(list(other)))
+
+
+def test_few_calls_of_a_function_are_remembered():
+    for number in range(1000):
+        digest(scaled, x=number)
+    assert len(outcome_of(scaled).findings[call_module._CALLS]) <= call_module._MOST_CALLS
 
 
 def test_an_argument_that_is_what_the_function_captured_is_told_from_its_like():

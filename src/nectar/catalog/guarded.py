@@ -24,7 +24,7 @@ _T = TypeVar("_T")
 READS: Final = frozenset({
     "broken_recipes", "broken_rows", "candidates", "contents", "doomed", "entries", "get_recipe", "inquire", "jobs",
     "leases", "lengths", "lookup", "lookups", "observed", "passed", "referred", "reservations", "totals", "unused",
-    "usage", "versions",
+    "usage", "version", "versions",
 })  # fmt: skip
 WRITES: Final = frozenset({
     "abandon", "add", "add_observed", "add_version", "announce", "count_lookups", "doom", "drop_leases",

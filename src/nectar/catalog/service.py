@@ -18,6 +18,7 @@ from nectar.catalog.answers import Kept, Known, NotKept, Origin
 from nectar.catalog.losses import Losses, whole_recipe
 from nectar.catalog.observed import Observed
 from nectar.catalog.person import person
+from nectar.catalog.recent import Recent
 from nectar.catalog.state import Accept, Lapsed
 from nectar.catalog.uses import Uses
 from nectar.errors import CatalogFailure, CatalogUnavailableError, EnvironmentFailure, UserError
@@ -56,18 +57,10 @@ class Catalog:
     """An index and a store that belong together."""
 
     def __init__(
-        self,
-        index: Index,
-        store: Store,
-        collector: Collector,
-        clock: Clock,
-        *,
-        inline: int = 4096,
-        protect: float = 600.0,
-        verify: Literal["length", "before"] = "before",
-        job_log: int = 10_000,
+        self, index: Index, store: Store, collector: Collector, clock: Clock, *, inline: int = 4096,
+        protect: float = 600.0, verify: Literal["length", "before"] = "before", job_log: int = 10_000,
         read_only: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.index = index
         self.store = store
         self.collector = collector
@@ -86,6 +79,7 @@ class Catalog:
         self._verify: Literal["length", "before"] = verify
         self._job_log = job_log
         self._uses = Uses(index, clock, read_only)
+        self.recent = Recent(index, self._uses, self._flush_if_due)
 
     # finding
 

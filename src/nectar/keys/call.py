@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from nectar.errors import UnencodableError
 from nectar.keys.expansion import joined
-from nectar.keys.features import COPIED, HOLDS_CACHES, IDENTITIES, WITHOUT_CACHES
+from nectar.keys.features import COPIED, HOLDS_CACHES, IDENTITIES, MOMENTS, WITHOUT_CACHES
 from nectar.keys.origin import OWN_NAME, origin_of_class
 from nectar.keys.outcome import Outcome, explore, names_used, outcome_of, visit_registered, visit_settings
 from nectar.keys.purity.tables import against_instances
@@ -28,6 +28,11 @@ _HIDDEN: Final = frozenset({"file", "network", "clock", "random", "database", "p
 _SHOWN: Final = frozenset({"names", "qualnames", "annotations", "signatures"})
 _HOLDING: Final = frozenset({tuple, list, dict})
 _MOST_PARTS: Final = 1000  # of arguments whose identity is looked at
+_PLAIN: Final = frozenset({int, float, bool, str, bytes, type(None)})
+_LONG: Final = frozenset({str, bytes})
+_SHORT: Final = 256  # characters or bytes of an argument that is remembered
+_MOST_CALLS: Final = 256  # of one function, with plain arguments
+_CALLS: Final = "calls with plain arguments"
 _ROUNDS: Final = 10  # features are few; each round adds one at least
 
 
@@ -55,9 +60,13 @@ def call_of(
 
     without: what is left out, so that this is no key. Raises UnencodableError if something has no canonical bytes.
     """
-    observed = without
+    observed, plain, known = without, () if without else _plain(arguments), None
     for _ in range(_ROUNDS):
         outcome = outcome_of(function, observed)
+        if plain and observed is without:
+            known = outcome.findings.setdefault(_CALLS, {})
+            if (call := known.get((extra, plain))) is not None:
+                return call  # type: ignore[no-any-return]
         walk = _over(outcome, arguments, extra)
         if not outcome.walk.observed.lacks(walk.noticed) and not walk.observed.lacks(walk.noticed):
             break
@@ -71,7 +80,34 @@ def call_of(
     inputs = (*outcome.walk.inputs, *walk.inputs)
     findings = outcome.findings if len(walk.examined) == len(outcome.walk.examined) else {}
     holds_caches = HOLDS_CACHES in walk.noticed or HOLDS_CACHES in outcome.walk.noticed
-    return Call(_program(outcome.digest, extra), walk.finish(), refusals, inputs, walk, findings, holds_caches)
+    call = Call(_program(outcome.digest, extra), walk.finish(), refusals, inputs, walk, findings, holds_caches)
+    if known is not None and observed is without and _depends_on_values_alone(call, outcome):
+        if len(known) >= _MOST_CALLS:
+            known.clear()
+        known[extra, plain] = call
+    return call
+
+
+def _plain(arguments: Mapping[str, object]) -> tuple[object, ...]:
+    """Arguments that are nothing but their values, so that two calls with equal ones are the same; else empty."""
+    found: list[object] = []
+    for name, value in arguments.items():
+        kind = type(value)
+        if kind is float:
+            if value != value:
+                return ()
+            value = value.hex()  # type: ignore[attr-defined]  # 0.0 equals -0.0
+        elif kind not in _PLAIN or (kind in _LONG and len(value) > _SHORT):  # type: ignore[arg-type]
+            return ()
+        found += name, kind, value
+    return tuple(found)
+
+
+def _depends_on_values_alone(call: Call, outcome: Outcome) -> bool:
+    """Whether a call with equal arguments has the same fingerprint as long as that of the function is the same."""
+    if call.refusals or call.inputs or call.holds_caches or call.walk.caches:
+        return False
+    return outcome.walk.noticed.isdisjoint((IDENTITIES, MOMENTS)) and MOMENTS not in outcome.walk.observed.known
 
 
 def rest_of(call: Call, function: object, arguments: Mapping[str, object]) -> bytes:

@@ -6,7 +6,7 @@ Law: a call has either happened as a whole or not at all, whatever ends the proc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 class Index(Protocol):
     """The rows of a catalog."""
+
+    def version(self) -> Hashable:
+        """Another value than before if anything was written since, by whoever."""
 
     def lookup(self, keys: Sequence[bytes]) -> dict[bytes, Entry]:
         """The entries of those keys that have one."""

@@ -64,6 +64,7 @@ class Transactions:
             )
         self._lock = threading.RLock()
         self._names_are_durable = self._is_closed = False
+        self._written = 0  # transactions of this process, which its own connection does not tell of
         self._reading = threading.RLock()  # for the second connection
         self._reader: sqlite3.Connection | None = None
         with inside:
@@ -163,6 +164,7 @@ class Transactions:
                 yield self._connection
                 self._reach(f"sql commit {what}")
                 self._connection.execute("COMMIT")
+                self._written += 1
             except BaseException:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
@@ -248,6 +250,16 @@ class Transactions:
             connection.close()
             raise CatalogUnavailableError(str(failure)) from failure
         return connection
+
+    def version(self) -> tuple[int, int, int]:
+        """Another value than before if anything was written since, by whoever.
+
+        Of the connection that is asked: the other one may count what this one has written, and in its own numbers.
+        """
+        return self._read(self._version_for)
+
+    def _version_for(self, connection: sqlite3.Connection) -> tuple[int, int, int]:
+        return id(connection), self._written, int(connection.execute("PRAGMA data_version").fetchone()[0])
 
     def _version(self) -> int:
         """Changes whenever somebody else has written."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from importlib import import_module
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -31,6 +31,7 @@ from nectar.waiting.health import worth
 if TYPE_CHECKING:
     from nectar.dialects.python.computing import Computation
     from nectar.dialects.python.memo import Memoized
+    from nectar.store.read import Result
 
 _log: Final = logger("nectar.memo")
 _COMPUTING: Final = "nectar.dialects.python.computing"
@@ -108,18 +109,28 @@ class Invocation:
         return flight is not None and flight.future.done() and self.take(flight.future.result())
 
     def _find_kept(self) -> bool:
-        keys = self.keyed.keys
+        keys, recent = self.keyed.keys, self.catalog.recent
         program = self.call.program
-        known = self.catalog.lookup(keys, (program,) * len(keys))
-        self.lookups = known[0].lookups
-        return any(each.entry is not None and self._open(each.entry) for each in known)
+        state = recent.state(keys[0])
+        if state is not None and (known := recent.find(keys[0], state)) is not None:
+            self.lookups = 0
+            if not self._is_too_old(known.entry.created) and self._restore(known.entry, known.result):
+                recent.used(keys[0], program)
+                return True
+        found = self.catalog.lookup(keys, (program,) * len(keys))
+        self.lookups = found[0].lookups
+        return any(each.entry is not None and self._open(each.entry, state) for each in found)
 
-    def _open(self, entry: Entry) -> bool:
+    def _open(self, entry: Entry, state: Hashable | None) -> bool:
         if self._is_too_old(entry.created):
             return False
         opened = self.catalog.open(entry)
         if isinstance(opened, Gone | Damaged):
             return False
+        self.catalog.recent.found(entry.key, state, entry, opened)
+        return self._restore(entry, opened)
+
+    def _restore(self, entry: Entry, opened: Result) -> bool:
         try:
             self.value = values.restored(opened, self.call.walk)
         except StoreFailure as failure:
@@ -174,7 +185,7 @@ class Invocation:
         with worth(self.session.steering.sites.named(self.memo.label).seconds):
             taken = self.session.reservations.take_or_wait(self.keyed.key)
         if isinstance(taken, Entry):
-            if self._open(taken):
+            if self._open(taken, None):
                 self.abandon()
                 return True
             return False
