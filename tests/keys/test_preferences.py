@@ -11,6 +11,7 @@ import time
 import types
 
 import pytest
+from tests.observation.installed import forget, install
 
 import nectar
 from nectar.errors import UncacheableError
@@ -167,3 +168,26 @@ def test_class_methods_of_compiled_classes_are_judged_by_their_names():
     now = pytest.importorskip("whenever").Instant.now
     with pytest.raises(UncacheableError, match="reads the clock"):
         nectar.fingerprint(lambda x: now())
+
+
+QUANTLIB = """
+    class _Settings:
+        evaluationDate = "January 1st, 2026"  # what native code says where nobody has set another: today
+    class Settings:
+        instance = staticmethod(lambda held=_Settings(): held)
+    def price(): return Settings.instance().evaluationDate
+"""
+
+
+def test_prices_of_quantlib_are_those_of_a_day(tmp_path, monkeypatch):
+    """The day is asked of the clock by its native code, which nobody sees."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == "QuantLib"]:
+        monkeypatch.delitem(sys.modules, name)
+    library = install(tmp_path, monkeypatch, "QuantLib", {"QuantLib/__init__.py": QUANTLIB})
+    try:
+        priced = lambda x: library.price()
+        before = nectar.fingerprint(priced)
+        monkeypatch.setattr(type(library.Settings.instance()), "evaluationDate", "January 2nd, 2026")
+        assert nectar.fingerprint(priced) != before
+    finally:
+        forget("QuantLib")

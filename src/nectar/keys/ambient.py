@@ -311,7 +311,7 @@ PROVIDERS: Final[dict[str, Callable[[], object]]] = {
     **PREFERENCES,
 }
 # Libraries that keep more than what is looked at here, so that it counts where the program changes them.
-KNOWN_IN_PART: Final = frozenset({"babel", "dateutil", "sympy", "lxml", "marshmallow", "pypdf"})
+KNOWN_IN_PART: Final = frozenset({"QuantLib", "babel", "dateutil", "sympy", "lxml", "marshmallow", "pypdf"})
 # Packages of the standard library that have no settings but tables, which programs add to.
 TABLES: Final = frozenset({"email", "gettext", "http", "mimetypes", "pprint", "sqlite3", "textwrap", "zoneinfo"})
 # Before names of modules of the standard library that have no settings; programs may assign to what lies in them.

@@ -121,7 +121,13 @@ def _humanize() -> object:
     return repr(getattr(current, "locale", None))
 
 
+def _quantlib() -> object:
+    """The day that prices are of: today, by the clock of its native code, where nobody has set another."""
+    return str(sys.modules["QuantLib"].Settings.instance().evaluationDate)
+
+
 PREFERENCES: Final[dict[str, Callable[[], object]]] = {
+    "QuantLib": _quantlib,
     "matplotlib": _matplotlib,
     "seaborn": _matplotlib,  # keeps its own there
     "sklearn": _sklearn,
