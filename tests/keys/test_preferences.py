@@ -175,7 +175,7 @@ QUANTLIB = """
         evaluationDate = "January 1st, 2026"  # what native code says where nobody has set another: today
     class Settings:
         instance = staticmethod(lambda held=_Settings(): held)
-    def price(): return Settings.instance().evaluationDate
+    def price(): return 1.0
 """
 
 
@@ -185,6 +185,7 @@ def test_prices_of_quantlib_are_those_of_a_day(tmp_path, monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     library = install(tmp_path, monkeypatch, "QuantLib", {"QuantLib/__init__.py": QUANTLIB})
     try:
+        assert PREFERENCES["QuantLib"]() == "January 1st, 2026"
         priced = lambda x: library.price()
         before = nectar.fingerprint(priced)
         monkeypatch.setattr(type(library.Settings.instance()), "evaluationDate", "January 2nd, 2026")
