@@ -36,6 +36,7 @@ _LIBRARIES: Final = {
     "rpds": "nectar.keys.values.rpds_values",
     "zoneinfo": "nectar.keys.values.zoneinfo_values",
     "fractions": "nectar.keys.values.fractions_values",
+    "gmpy2": "nectar.keys.values.gmpy2_values",
     "pint": "nectar.keys.values.pint_values",
     "numba.core.registry": "nectar.keys.values.numba_values",
 }

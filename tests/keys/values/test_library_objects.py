@@ -369,8 +369,40 @@ value = HashTrieMap({})
 ---
 value = HashTrieSet([])
 """
+GMPY2 = """
+import gmpy2
+---
+value = gmpy2.mpz(3)
+---
+value = gmpy2.mpz(-3)
+---
+value = gmpy2.mpz(3**400)
+---
+value = gmpy2.xmpz(3)
+---
+value = gmpy2.mpq(1, 3)
+---
+value = gmpy2.mpfr("0.1")
+---
+value = gmpy2.mpfr("0.1", 100)
+---
+value = gmpy2.mpfr("0.5")
+---
+value = gmpy2.mpfr("nan")
+---
+value = gmpy2.mpfr("-inf")
+---
+value = gmpy2.mpfr("-0.0")
+---
+value = gmpy2.mpfr("0.0")
+---
+value = gmpy2.mpc("1.5+2j")
+---
+value = 3
+"""
 GROUPS = {
     "wrapt": WRAPT, "attrs": ATTRS, "pydantic": PYDANTIC, "PIL": PILLOW, "lxml": LXML, "xgboost": XGBOOST, "rpds": RPDS,
+    "gmpy2": GMPY2,
 }  # fmt: skip
 RUN = """
 import json, sys
