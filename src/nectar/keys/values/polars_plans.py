@@ -73,6 +73,14 @@ REFUSED_PLANS: Final = {
 MAP_FUNCTIONS: Final = frozenset(
     ["RowIndex", "OpaquePython", "Explode", "Unpivot", "Rename", "Unnest", "Stats", "FillNan", "Hint"]
 )
+_NAMES: Final = (
+    "Element Alias Column Selector Literal DataTypeFunction BinaryExpr Cast Sort Gather SortBy Agg Ternary Function "
+    "Explode Filter Over Rolling Slice KeepName Len Field AnonymousFunction Eval StructEval RenameAlias"
+)
+EXPRESSIONS: Final = frozenset(_NAMES.split())
+FUNCTIONS: Final = frozenset(
+    ["RowIndex", "OpaquePython", "Explode", "Unpivot", "Rename", "Unnest", "Stats", "FillNan", "Hint"]
+)
 EXPRESSIONS: Final = frozenset(
     [
         "Element",
