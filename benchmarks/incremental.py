@@ -7,8 +7,8 @@
 Prints tables for people, then one line of JSON with the figures. Each part is measured in a process of its own and says
 in its first lines how: incremental_days.py (the paper's table 5), incremental_window.py (a window moved day by day),
 incremental_growth.py (a thousand appends), incremental_tpch.py (TPC-H in batches, if it is there). Everything lies in a
-temporary folder, which is deleted. Nectar looks at each query, however little there is to gain: what increments cost is measured,
-and bench-overhead measures what the budget makes of it.
+temporary folder, which is deleted. Nectar looks at each query, however little there is to gain: what increments cost is
+measured here, and what the budget makes of it in overhead.py.
 """
 
 from __future__ import annotations
