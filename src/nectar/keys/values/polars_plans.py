@@ -73,44 +73,11 @@ REFUSED_PLANS: Final = {
 MAP_FUNCTIONS: Final = frozenset(
     ["RowIndex", "OpaquePython", "Explode", "Unpivot", "Rename", "Unnest", "Stats", "FillNan", "Hint"]
 )
-_NAMES: Final = (
+_KINDS: Final = (
     "Element Alias Column Selector Literal DataTypeFunction BinaryExpr Cast Sort Gather SortBy Agg Ternary Function "
     "Explode Filter Over Rolling Slice KeepName Len Field AnonymousFunction Eval StructEval RenameAlias"
 )
-EXPRESSIONS: Final = frozenset(_NAMES.split())
-FUNCTIONS: Final = frozenset(
-    ["RowIndex", "OpaquePython", "Explode", "Unpivot", "Rename", "Unnest", "Stats", "FillNan", "Hint"]
-)
-EXPRESSIONS: Final = frozenset(
-    [
-        "Element",
-        "Alias",
-        "Column",
-        "Selector",
-        "Literal",
-        "DataTypeFunction",
-        "BinaryExpr",
-        "Cast",
-        "Sort",
-        "Gather",
-        "SortBy",
-        "Agg",
-        "Ternary",
-        "Function",
-        "Explode",
-        "Filter",
-        "Over",
-        "Rolling",
-        "Slice",
-        "KeepName",
-        "Len",
-        "Field",
-        "AnonymousFunction",
-        "Eval",
-        "StructEval",
-        "RenameAlias",
-    ]
-)
+EXPRESSIONS: Final = frozenset(_KINDS.split())
 FUNCTIONS: Final = frozenset(
     [
         "ArrayExpr",
