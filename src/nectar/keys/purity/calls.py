@@ -61,9 +61,9 @@ class Calls(Implicit):
                 if argument.made in _MAKERS_OF_CALLABLES:
                     for fact in held:
                         self._call_made(value, [inside(fact)])
+        self._names_in_texts(operation, callee, arguments)
         if operation.name == "CALL":
             self._changing_keywords(operation, callee, arguments)
-            self._names_in_texts(operation, callee)
             if callee.kind == OBJECT and type(callee.root) is types.FunctionType and not self.uses.of(operation.result):
                 self._refuse_if_set(callee.root)
             if callee.name in asked.METHODS or id(callee.root) in asked.CALLABLES:
@@ -219,10 +219,12 @@ class Calls(Implicit):
         made = self.facts.maker(operation.operands[0])
         return None if made is None else excuse_for(self.function, self.facts, made.operands[0])
 
-    def _names_in_texts(self, operation: Operation, callee: Fact) -> None:
+    def _names_in_texts(self, operation: Operation, callee: Fact, arguments: list[Fact]) -> None:
         """Variables that a text given to the call names are read: of this function, or of its module."""
         if callee.kind == ATTRIBUTE and callee.owner is not None and named.takes_query(callee.owner, callee.name):
             names, what = named.names_in_query(operation, self.facts), f"{callee.name}()"
+        elif (handed := named.handed_on(callee, arguments)) is not None:
+            names, what = None, f"{handed}()"
         else:
             called = self.resolved(callee, methods=True).root
             if not named.takes_formula(called):

@@ -6,6 +6,8 @@ function itself count by its bytecode, others by what the name means in the modu
 
 from __future__ import annotations
 
+import functools
+import operator
 import re
 import sys
 import types
@@ -13,11 +15,11 @@ from typing import TYPE_CHECKING, Final
 
 from nectar.keys.bytecode.operation import Operation
 from nectar.keys.folding import MISSING
-from nectar.keys.purity.facts import CONSTANT, OBJECT, Fact, Facts, class_of, static_attribute
+from nectar.keys.purity.facts import ATTRIBUTE, CONSTANT, OBJECT, Fact, Facts, class_of, static_attribute
 from nectar.keys.purity.tables import verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 KIND: Final = "names"  # of verdicts about what reads variables by name
 METHODS: Final = frozenset({"query", "eval"})  # of frames of pandas, which are mostly arguments
@@ -25,6 +27,7 @@ _AFTER_AT: Final = re.compile(r"@\s*([^\W\d]\w*)")
 _DOTTED: Final = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 _TEXTS: Final = ("expr", "formula", "formula_like", "spec")  # keywords under which the text is given
 _WITH_FORMULAS: Final = frozenset({"patsy", "formulaic", "statsmodels"})
+_CALLERS: Final = (map, filter, functools.partial, functools.reduce)
 _OF_FORMATS: Final = ("FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC")
 
 
@@ -39,6 +42,21 @@ def takes_query(receiver: Fact, name: str) -> bool:
     return found is not None and found.takes_names
 
 
+def handed_on(callee: Fact, arguments: Sequence[Fact]) -> str | None:
+    """The method of a frame that takes names and is asked for, or called, in a way that does not show its text."""
+    if "pandas" not in sys.modules:
+        return None
+    if callee.root is operator.methodcaller or callee.root is getattr:
+        name = _known(arguments[callee.root is getattr]) if len(arguments) > (callee.root is getattr) else None
+        of_frame = callee.root is operator.methodcaller or takes_query(arguments[0], name or "")
+        return name if name in METHODS and of_frame else None
+    if any(callee.root is each for each in _CALLERS):
+        for argument in arguments:
+            if argument.kind == ATTRIBUTE and argument.owner is not None and takes_query(argument.owner, argument.name):
+                return argument.name
+    return None
+
+
 def takes_formula(called: object) -> bool:
     """Whether a callable takes a formula, whose names are looked up where it is called."""
     if called is None or not any(map(sys.modules.__contains__, _WITH_FORMULAS)):
@@ -49,13 +67,15 @@ def takes_formula(called: object) -> bool:
 
 def names_in_query(call: Operation, facts: Facts) -> frozenset[str] | None:
     """The variables that the text of a query names with @; None if the text is not known."""
+    if call.name != "CALL":  # with arguments that stand in a list or dict
+        return None
     text = _text(call, facts)
     return None if text is None else frozenset(_AFTER_AT.findall(text))
 
 
 def names_in_formula(call: Operation, facts: Facts) -> frozenset[str] | None:
     """What the texts among the arguments of a call name, modules in front included; None if one is not known."""
-    if _text(call, facts) is None:
+    if call.name != "CALL" or _text(call, facts) is None:
         return None
     keywords: tuple[str, ...] = call.arg  # type: ignore[assignment]
     named = dict(zip(reversed(keywords), reversed(call.operands), strict=False))
