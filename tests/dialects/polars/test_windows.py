@@ -248,6 +248,19 @@ def test_a_superseded_state_that_is_used_again_is_as_good_as_others(tmp_path):
     assert catalog.index.lookup([used[0].key])[used[0].key].protected == 0
 
 
+def test_what_parts_save_is_no_more_than_everything_would_take(tmp_path, advances):
+    """States add up what each of many runs took, to start above all."""
+    days = Days(tmp_path / "days")
+    for count in range(1, 9):
+        days.come()
+        totals(days)().collect()
+        saved = sum(part.saved for part in nectar.last_run().parts if part.outcome == "reused")
+        session.current().settle()
+        if count > 2:
+            estimate = advances[-1].estimate
+            assert saved <= estimate.whole - estimate.computing + 1e-9 or saved == 0.0
+
+
 # what pays
 
 

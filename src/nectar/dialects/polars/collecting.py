@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import polars as pl
@@ -209,13 +210,18 @@ class Look:
 
     def tell_hits(self, query: Query, seconds: float) -> None:
         """The report says which parts of a query were known."""
-        whole = [(number, about(query, number), query.entries[number]) for number in query.choice.hits]
-        parts = [(None, entry.about, entry) for used in query.advanced.values() for entry in used]
-        for number, name, entry in [*whole, *parts]:
+        hits = [(number, about(query, number), query.entries[number]) for number in query.choice.hits]
+        whole = [(number, name, entry, entry.seconds) for number, name, entry in hits]
+        parts = [
+            (None, entry.about, entry, min(entry.seconds, query.spared.get(number, inf) / len(used)))
+            for number, used in query.advanced.items()
+            for entry in used
+        ]
+        for number, name, entry, saved in [*whole, *parts]:
             kind: Kind = "query" if number == query.keyed.program.root else "step"
-            self._count(Part(name, "reused", seconds, entry.seconds, entry.size, key=entry.key.hex(), kind=kind))
-            self.reused += entry.seconds
-            self.session.steering.ledger.save(entry.seconds)
+            self._count(Part(name, "reused", seconds, saved, entry.size, key=entry.key.hex(), kind=kind))
+            self.reused += saved
+            self.session.steering.ledger.save(saved)
 
     # a query that ran without us
 

@@ -63,6 +63,8 @@ def _advanced(query: Query, number: int, rules: Rules, run: Run) -> bool:
         return False
     query.known[number] = StoredFrame.of(advanced.frame)
     query.advanced[number] = advanced.used
+    if advanced.estimate is not None:  # states add up what each run took to start, and many more runs than one
+        query.spared[number] = max(0.0, advanced.estimate.whole - advanced.estimate.computing)
     same = not query.observed and query.keyed.runs_the_same(number)
     for piece in [*advanced.new, *advanced.merged] if same else []:
         _keep_state(query, parts, piece)

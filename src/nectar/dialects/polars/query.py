@@ -58,6 +58,7 @@ class Query(Struct, eq=False):
     reservation: Reservation | None = None
     growing: frozenset[int] = frozenset()  # nodes that were asked for before, over other files
     advanced: dict[int, list[Entry]] = field(default_factory=dict)  # those made from parts, and which were known
+    spared: dict[int, float] = field(default_factory=dict)  # seconds at most that those parts save, where it is known
     parts: dict[int, Parts] = field(default_factory=dict)  # how nodes are, or could be, made from parts
     looking: set[int] = field(default_factory=set)  # scans that looked for files since the keys were made
     observed: str = ""  # what Python functions did while it ran that no key shows; nothing that they made is kept
