@@ -10,6 +10,7 @@ import pytest
 
 from nectar.catalog.index import unlocked
 from nectar.catalog.index.connection import _checked
+from nectar.catalog.index.sqlite import SqliteIndex
 from nectar.catalog.index.unlocked import AS_IT_LIES, Unlocked
 
 
@@ -143,3 +144,19 @@ for turn in range(1, 15):
     assert writer.returncode == 0
     assert values(reader)[0] == "14000"
     assert read + refused > 0
+
+
+def test_what_it_is_at_changes_whenever_the_file_does(path, tmp_path):
+    """Each connection to a file as it lies counts from one: whoever goes by that would never hear of a change."""
+    index = SqliteIndex(tmp_path / "index.db")
+    index.close()
+    index = SqliteIndex(tmp_path / "index.db", read_only=True)
+    index._connection.close()
+    index._connection = Unlocked(path, as_it_lies(path))
+    seen = [index.version()]
+    assert index.version() == seen[0]
+    for number in range(3):
+        written(path, 1000 + number)
+        assert index.version() not in seen
+        seen.append(index.version())
+        assert index.version() == seen[-1]

@@ -109,6 +109,19 @@ def test_few_calls_of_a_function_are_remembered():
     for number in range(1000):
         digest(scaled, x=number)
     assert len(outcome_of(scaled).findings[call_module._CALLS]) <= call_module._MOST_CALLS
+    forget()
+    for argument in (2**5000, "a" * 5000, b"a" * 5000):
+        digest(scaled, x=argument)
+    digest(of_table, x=1)
+    assert not outcome_of(scaled).findings.get(call_module._CALLS)
+    assert not outcome_of(of_table).findings.get(call_module._CALLS), "each would hold what a walk over the table met"
+
+
+TABLE = [[number] for number in range(2000)]
+
+
+def of_table(x):
+    return TABLE[x]
 
 
 def test_an_argument_that_is_what_the_function_captured_is_told_from_its_like():

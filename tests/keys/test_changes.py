@@ -70,11 +70,22 @@ def size_of_kept():
     return len(KEPT)
 
 
+class Options(dict):
+    """Settings that lie in a dict."""
+
+    def set(self, given):
+        self.update(given)
+
+    def get_all(self):
+        return self
+
+
 @pytest.fixture
 def program(tmp_path, monkeypatch):
     """Imports a module of the application with the given text, beside a library that takes everything."""
     monkeypatch.syspath_prepend(str(tmp_path))
     library = mock.MagicMock(name="nt_units")
+    library.config, library.options, library.core = Options(), Options(), library
     library.hand_out, library.hand_on, library.remember = hand_out, hand_out_by_another, remember
     library.make_anew, library.size, library.Shelf, library.shelf = make_anew, size_of_kept, Shelf, Shelf()
     library.parse, library.make_registry, library.Registry = make_anew, make_registry, Registry
@@ -574,3 +585,27 @@ def make_registry():
 def test_decorators_of_objects_that_a_library_makes(method, changes, made, program):
     program(f"import nt_units\nkinds = nt_units.{made}\n@kinds.{method}('a')\ndef a():\n    pass")
     assert bool(change_of("nt_units")) is changes
+
+
+INNER = {
+    "assigns": "def t(d): d['a'] = 1",
+    "calls": "def t(d): d.update(a=1)",
+    "adds": "def t(d): d |= {'a': 1}",
+    "deletes": "def t(d): del d['a']",
+    "of an attribute": "def t(d): d.held['a'] = 1",
+    "by another name": "def t(d):\n        e = d\n        e['a'] = 1",
+    "hands on": "def t(d): setattr(d, 'a', 1)",
+    "a lambda": "t = lambda d: d.update(a=1)",
+}
+
+
+@pytest.mark.parametrize("inner", INNER.values(), ids=INNER)
+def test_a_function_within_a_function_changes_what_it_is_given(program, inner):
+    program(f"import nt_units\ndef change():\n    {inner}\n    t(nt_units.TABLE)")
+    assert change_of("nt_units")
+
+
+@pytest.mark.parametrize("inner", ["def t(d): return d['a']", "t = lambda d: d['a'] + 1", "def t(d): print(len(d))"])
+def test_a_function_within_a_function_that_reads_changes_nothing(program, inner):
+    program(f"import nt_units\ndef look():\n    {inner}\n    return t(nt_units.TABLE)")
+    assert not change_of("nt_units")

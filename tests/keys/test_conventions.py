@@ -1,12 +1,15 @@
 """Settings of libraries that no table lists: what can be set by the usual names is part of the fingerprint."""
 
 import enum
+import importlib
 import sys
 import types
 
 import pytest
+from tests.observation.installed import forget, install
 
 import nectar
+from nectar.keys.changes import change_of
 from nectar.keys.conventions import settings_of
 
 
@@ -168,3 +171,48 @@ def test_validators_of_attrs():
     finally:
         attr.set_run_validators(True)
     assert nectar.fingerprint(validated) == before
+
+
+KEPT_ELSEWHERE = """
+    kept = {}
+    class Item:  # a descriptor, as libraries of settings have them
+        def __set_name__(self, owner, name): self.name = name
+        def __get__(self, holder, owner=None): return kept.get(self.name, 0)
+        def __set__(self, holder, value): kept[self.name] = value
+    class Conf:
+        width = Item()
+        def set_temp(self, name, value): kept[name] = value
+    class Plain:
+        pass
+    class Guarded:
+        def __init__(self): self.__dict__["_held"] = {"depth": 1}
+        def __setattr__(self, name, value): self._held[name] = value
+        def __getattr__(self, name): return self._held[name]
+    class options: depth = 1
+    conf, settings, theme = Conf(), Plain(), Guarded()
+    def width(): return conf.width
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "changes"),
+    [
+        ("from nt_elsewhere import conf\ndef change(): conf.width = 2", True),
+        ("import nt_elsewhere\ndef change(): nt_elsewhere.conf.set_temp('width', 2)", True),
+        ("import nt_elsewhere\ndef change(): nt_elsewhere.options.depth = 2", True),
+        ("import nt_elsewhere\ndef change(): nt_elsewhere.settings.depth = 2", False),
+        ("import nt_elsewhere\ndef change(): nt_elsewhere.theme.depth = 2", False),
+        ("import nt_elsewhere\ndef change(): nt_elsewhere.theme.other = 2", True),
+    ],
+)
+def test_a_setting_that_an_object_keeps_elsewhere_is_a_change(tmp_path, monkeypatch, text, changes):
+    """What lies in the object itself is looked at, and part of each key."""
+    install(tmp_path, monkeypatch, "nt_elsewhere", {"nt_elsewhere/__init__.py": KEPT_ELSEWHERE})
+    (tmp_path / "nt_changing.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    try:
+        importlib.import_module("nt_changing")
+        assert bool(change_of("nt_elsewhere")) == changes
+    finally:
+        forget("nt_elsewhere")
+        forget("nt_changing")

@@ -192,3 +192,18 @@ def test_prices_of_quantlib_are_those_of_a_day(tmp_path, monkeypatch):
         assert nectar.fingerprint(priced) != before
     finally:
         forget("QuantLib")
+
+
+def test_how_numpy_shows_what_is_masked():
+    numpy = pytest.importorskip("numpy")
+    option = numpy.ma.masked_print_option
+
+    @contextlib.contextmanager
+    def shown():
+        option.set_display("?")
+        try:
+            yield
+        finally:
+            option.set_display("--")
+
+    assert changes(lambda x: str(numpy.ma.array([1, 2], mask=[0, 1])), shown)

@@ -188,3 +188,11 @@ def test_long_credentials_are_left_out_as_a_whole(text):
 def test_users_in_addresses(text, clean):
     assert redacted(text) == clean
     assert redacted(clean) == clean
+
+
+@pytest.mark.parametrize("between", [" ", "  ", "\t", "\n ", "\r\n"])
+@pytest.mark.parametrize("scheme", ["Basic", "BASIC", "basic", "Bearer"])
+def test_a_scheme_is_known_whatever_stands_before_its_token(scheme, between):
+    text = f"{scheme}{between}QWxhZGRpbjpvcGVuOTk="
+    assert looks_secret(text)
+    assert looks_secret(text.encode())

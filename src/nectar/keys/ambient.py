@@ -124,6 +124,9 @@ def _numbers_and_traps(context: Any) -> tuple[object, ...]:
     return (*numbers, *sorted(signal.__name__ for signal in traps))
 
 
+_USUAL_MASKED: Final = ("--", True)  # how numpy shows what is masked
+
+
 def _numpy_settings() -> object:
     numpy: Any = sys.modules["numpy"]
     shown, called = numpy.get_printoptions(), numpy.geterrcall()
@@ -132,6 +135,9 @@ def _numpy_settings() -> object:
     written = None if polynomials is None else polynomials.ABCPolyBase._use_unicode
     if called is not None or written is False:
         found += [called, written]
+    masked = getattr(sys.modules.get("numpy.ma.core"), "masked_print_option", None)
+    if masked is not None and (masked._display, bool(masked._enabled)) != _USUAL_MASKED:
+        found.append(("masked", str(masked._display), bool(masked._enabled)))
     return found
 
 

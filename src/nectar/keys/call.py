@@ -30,7 +30,8 @@ _HOLDING: Final = frozenset({tuple, list, dict})
 _MOST_PARTS: Final = 1000  # of arguments whose identity is looked at
 _PLAIN: Final = frozenset({int, float, bool, str, bytes, type(None)})
 _LONG: Final = frozenset({str, bytes})
-_SHORT: Final = 256  # characters or bytes of an argument that is remembered
+_SHORT: Final = 256  # characters, bytes or bits of an argument that is remembered
+_LIGHT: Final = 1000  # objects and 64-byte pieces of a function whose calls are remembered
 _MOST_CALLS: Final = 256  # of one function, with plain arguments
 _CALLS: Final = "calls with plain arguments"
 _ROUNDS: Final = 10  # features are few; each round adds one at least
@@ -97,16 +98,21 @@ def _plain(arguments: Mapping[str, object]) -> tuple[object, ...]:
             if value != value:
                 return ()
             value = value.hex()  # type: ignore[attr-defined]  # 0.0 equals -0.0
-        elif kind not in _PLAIN or (kind in _LONG and len(value) > _SHORT):  # type: ignore[arg-type]
+        elif kind not in _PLAIN or _is_long(value):
             return ()
         found += name, kind, value
     return tuple(found)
 
 
+def _is_long(value: Any) -> bool:
+    kind = type(value)
+    return value.bit_length() > _SHORT if kind is int else kind in _LONG and len(value) > _SHORT
+
+
 def _depends_on_values_alone(call: Call, outcome: Outcome) -> bool:
     """Whether a call with equal arguments has the same fingerprint as long as that of the function is the same."""
-    if call.refusals or call.inputs or call.holds_caches or call.walk.caches:
-        return False
+    if call.refusals or call.inputs or call.holds_caches or call.walk.caches or outcome.walk.weight > _LIGHT:
+        return False  # the last, because each call that is remembered holds what a walk over it has met
     return outcome.walk.noticed.isdisjoint((IDENTITIES, MOMENTS)) and MOMENTS not in outcome.walk.observed.known
 
 

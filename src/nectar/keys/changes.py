@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 
 from nectar.keys import unlisted
 from nectar.keys.called import ALWAYS, IF_DISCARDED, bases_in, calls_in, is_named_for
-from nectar.keys.conventions import is_setting, is_told_by_a_getter
+from nectar.keys.conventions import is_setting, is_told_by_a_getter, shows
 from nectar.keys.executed import is_of_application
 from nectar.keys.native import Made, is_changed_by_name, is_set_by_name, made_natively
 from nectar.keys.program_text import ANY, MAYBE, ProgramText
@@ -45,6 +45,7 @@ from nectar.keys.syntax import (
     is_plain,
     module_by_name,
     names_in,
+    parameters_changed,
     scopes,
     targets_of,
 )
@@ -207,12 +208,18 @@ class _Reader:
         self.attributes: dict[str, str] = {}  # of objects of the application
         self.given: dict[str, str] = {}  # by functions of the source
         self.made: dict[str, tuple[type, str]] = {}  # classes of libraries that names of the module are instances of
+        self.functions: dict[str, list[Any]] = {}  # by name, wherever they are defined
         self.native: dict[str, Made] = {}  # what names stand for that keeps its state in native code
         for node in ast.walk(tree):
             if isinstance(node, ast.Import):
                 for each in node.names:
                     top = each.name.partition(".")[0]
                     self.imported[each.asname or top] = each.name if each.asname else top
+            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                self.functions.setdefault(node.name, []).append(node)
+            elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda):
+                for target in node.targets:
+                    self.functions.setdefault(names_in(target)[-1], []).append(node.value)
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 self.imported.update((each.asname or each.name, f"{node.module}.{each.name}") for each in node.names)
 
@@ -314,7 +321,7 @@ class _Reader:
         for node in nodes:
             for target in targets_of(node):
                 if isinstance(target, (ast.Attribute, ast.Subscript)):
-                    yield from self._of(target.value, node)
+                    yield from self._of(target.value, node, target.attr if isinstance(target, ast.Attribute) else "")
                 if isinstance(target, ast.Attribute):
                     yield from self._set_natively(target, node)
             bases = bases_in(node)
@@ -398,7 +405,11 @@ class _Reader:
         if 0 in parts and ending(call.func) in _CHANGE_THEIR_ARGUMENT:
             return [call.args[0]]
         function: Any = self._function_called(call.func) if parts else None
-        changed = changed_by(function) if type(function) is types.FunctionType else ()
+        if type(function) is types.FunctionType:
+            changed = changed_by(function)
+        else:  # one that is defined in another, perhaps
+            defined = self.functions.get(ending(call.func), []) if parts else []
+            changed = frozenset().union(*map(parameters_changed, defined))
         return [call.args[at] for at in parts if at in changed]
 
     def _is_of_library(self, node: ast.expr) -> bool:
@@ -432,7 +443,7 @@ class _Reader:
             return ""
         return ".".join([path, *chain[1:]])
 
-    def _of(self, node: ast.expr, at: Any) -> Iterator[tuple[str, Any]]:
+    def _of(self, node: ast.expr, at: Any, attribute: str = "") -> Iterator[tuple[str, Any]]:
         first, *names = chain = names_in(node)
         if module := module_by_name(innermost(node)):
             yield module.partition(".")[0], at
@@ -440,7 +451,8 @@ class _Reader:
         if self._is_made_anew(node):
             return
         package, *below = self._path_of(chain).split(".")
-        is_looked_at = _is_looked_at(package, below) and not any(isinstance(each, ast.Call) for each in ast.walk(node))
+        is_called = any(isinstance(each, ast.Call) for each in ast.walk(node))
+        is_looked_at = not is_called and _is_looked_at(package, below, attribute)
         if package and not self._is_told_by_a_getter(first, names) and not is_looked_at:
             yield package, at
 
@@ -463,12 +475,20 @@ class _Reader:
         return is_told_by_a_getter(module, names[0])
 
 
-def _is_looked_at(package: str, below: list[str]) -> bool:
-    """Whether keys hold what lies in a package, or a part of it, under these names, as one of its settings."""
+def _is_looked_at(package: str, below: list[str], attribute: str = "") -> bool:
+    """Whether keys hold what lies in a package, or a part of it, under these names, as one of its settings.
+
+    attribute: that is assigned to, of what lies there.
+    """
     if not below or not is_setting(below[0]):
         return False
-    is_module = isinstance(resolved(f"{package}.{below[0]}", sys.modules)[0], types.ModuleType)
-    return not is_module or len(below) == 1 or is_setting(below[1])
+    value, _ = resolved(f"{package}.{below[0]}", sys.modules)
+    if isinstance(value, types.ModuleType):
+        return len(below) == 1 or is_setting(below[1])
+    top = package.partition(".")[0]
+    if len(below) == 1 or not attribute:
+        return shows(value, top, attribute)
+    return shows(value, top) and shows(resolved(".".join([package, *below]), sys.modules)[0], top, attribute)
 
 
 def _patched_by_name(call: ast.Call) -> str:

@@ -117,6 +117,24 @@ def is_setting(name: str) -> bool:
     return name.lower().strip("_") in _NAMES
 
 
+def shows(value: Any, package: str, name: str = "") -> bool:
+    """Whether a change of a setting can be seen in what is looked at. name: of the attribute that is assigned to.
+
+    Objects may keep what they are given elsewhere, as those whose classes have descriptors for their options do.
+    """
+    kind: Any = type(value)
+    if kind in _SCALARS or kind is threading.local or issubclass(kind, (dict, list, tuple, set, frozenset, enum.Enum)):
+        return True
+    if not _is_object_of(value, package):
+        return False
+    member = inspect.getattr_static(kind, name, None) if name else None
+    if name and kind.__setattr__ is object.__setattr__ and (member is None or not hasattr(type(member), "__set__")):
+        return True
+    parts: Any = _plain_parts(package, "", value) or ()
+    shown = {str(label).rpartition(".")[2].strip("_") for label, _ in parts}
+    return name.strip("_") in shown if name else bool(shown)
+
+
 _lookers: dict[str, _Looker] = {}
 
 

@@ -185,7 +185,7 @@ def _run_by(value: Any, receiver: object) -> Iterator[_Run]:
     if kind is types.FunctionType:
         is_method = receiver is not None and not isinstance(receiver, (types.ModuleType, type))
         yield _Run(_unwrapped(value), owner, is_method)
-    elif kind is classmethod or kind is staticmethod:
+    elif (kind is classmethod or kind is staticmethod) and type(value.__func__) is types.FunctionType:
         yield _Run(_unwrapped(value.__func__), owner, kind is classmethod)
     elif kind is types.MethodType:
         yield from _run_by(value.__func__, value.__self__)

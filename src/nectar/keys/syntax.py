@@ -144,3 +144,22 @@ def names_in(node: ast.expr) -> list[str]:
             node = node.args[0] if is_vars else node.func
         else:
             return ["", *reversed(found)]
+
+
+def parameters_changed(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> set[int]:
+    """The positions of parameters that a function may change, as far as its text tells; rather one too many.
+
+    What gets another name, or is handed on by a call whose result nobody takes, may be changed.
+    """
+    given = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+    body = [function.body] if isinstance(function, ast.Lambda) else function.body
+    changed: set[str] = set()
+    for statement in body:
+        for node in ast.walk(statement):
+            changed.update(names_in(target)[0] for target in targets_of(node))
+            if isinstance(node, (ast.Assign, ast.NamedExpr)) and isinstance(node.value, ast.Name):
+                changed.add(node.value.id)
+            call = node.value if isinstance(node, ast.Expr) else node if node in body else None
+            if isinstance(call, ast.Call):
+                changed.update(names_in(each)[0] for each in (call.func, *call.args))
+    return {at for at, name in enumerate(given) if name in changed}

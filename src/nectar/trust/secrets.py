@@ -43,7 +43,7 @@ _SIGNS: Final = (
     "key", "identified", "connection", "connstr", "conn_str", "session", "access", "://", "akia", "asia",
     "aroa", "aida", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "glpat-", "xox", "xapp-", "eyj", "sk-", "sk_",
     "rk_", "aiza", "ya29.", "npm_", "pypi-", "dapi", "hf_", "sg.", "hooks.slack", "private", "github_pat_",
-    "basic ", *SIGNS,
+    "basic", *SIGNS,
 )  # fmt: skip
 _FEWEST: Final = tuple(sign for sign in _SIGNS if not any(each in sign for each in _SIGNS if each != sign))
 _SIGNS_IN_BYTES: Final = tuple(sign.encode() for sign in _FEWEST)

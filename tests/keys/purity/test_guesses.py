@@ -39,3 +39,17 @@ def test_a_name_that_says_random_is_enough(name):
 @pytest.mark.parametrize("doc", ["", "write(mol, tidy=True) -> str", "Writes at random.", "read(doRandom=True) -> str"])
 def test_other_words_say_nothing(doc):
     assert guesses.guess(Native("write", doc)) is None
+
+
+@pytest.mark.parametrize(
+    "name", ["generate_key", "generate_private_key", "GenerateKeyPair", "gen_salt", "create_token"]
+)
+def test_keys_that_are_made_are_other_ones_each_time(name):
+    assert guesses.guess(Native(name)) == ("random", None)
+
+
+@pytest.mark.parametrize(
+    "name", ["generate", "derive_key", "key_of", "load_private_key", "make_table", "generate_text"]
+)
+def test_other_things_that_are_made_are_not(name):
+    assert guesses.guess(Native(name)) is None

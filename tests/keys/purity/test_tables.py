@@ -435,3 +435,9 @@ def test_attribute_features():
         assert features[name] == tables.REFUSE
     for name in ("__class__", "__init__", "append", "with_traceback"):
         assert name not in features
+
+
+def test_loaders_that_read_data_read_files():
+    loader = importlib.machinery.SourceFileLoader("a", "a.py")
+    assert tables.verdict(type(loader).get_data).kind == "file"
+    assert tables.verdict(importlib.machinery.SourcelessFileLoader.get_data).kind == "file"

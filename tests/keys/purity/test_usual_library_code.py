@@ -9,7 +9,7 @@ import pytest
 
 from nectar.keys.atoms import choice_in_order
 from nectar.keys.purity.mutators import RECEIVER, changed_arguments
-from nectar.keys.setters import changes_library_when_derived
+from nectar.keys.setters import changes_library, changes_library_when_derived
 
 
 def test_looking_up_changes_a_defaultdict_and_no_dict():
@@ -75,3 +75,14 @@ def test_other_patterns_are_what_they_say(pattern):
 def test_where_blanks_mean_nothing_a_choice_is_what_it_says():
     assert choice_in_order(re.compile("b| |a", re.VERBOSE)) == "b| |a"
     assert choice_in_order(re.compile(b"b|a")) == b"b|a"
+
+
+def test_a_native_function_in_a_class_has_no_decorators():
+    """Compiled classes hold functions without attributes of their own."""
+
+    class Keys:
+        made = staticmethod(len)
+        joined = classmethod(max)
+
+    assert not changes_library(vars(Keys)["made"], Keys)
+    assert not changes_library(vars(Keys)["joined"], Keys)

@@ -251,15 +251,17 @@ class Transactions:
             raise CatalogUnavailableError(str(failure)) from failure
         return connection
 
-    def version(self) -> tuple[int, int, int]:
+    def version(self) -> tuple[int, ...]:
         """Another value than before if anything was written since, by whoever.
 
         Of the connection that is asked: the other one may count what this one has written, and in its own numbers.
         """
         return self._read(self._version_for)
 
-    def _version_for(self, connection: sqlite3.Connection) -> tuple[int, int, int]:
-        return id(connection), self._written, int(connection.execute("PRAGMA data_version").fetchone()[0])
+    def _version_for(self, connection: sqlite3.Connection) -> tuple[int, ...]:
+        version = int(connection.execute("PRAGMA data_version").fetchone()[0])
+        # One that is read without locks is opened anew after each change, and begins to count again.
+        return id(connection), getattr(connection, "opened", 0), self._written, version
 
     def _version(self) -> int:
         """Changes whenever somebody else has written."""

@@ -50,6 +50,7 @@ class Unlocked:
         self._state = _settled(path)
         self._connection = connect(AS_IT_LIES)
         self._locks = False
+        self.opened = 1  # how often: SQLite says nothing of changes between two times
 
     @property
     def in_transaction(self) -> bool:
@@ -95,6 +96,7 @@ class Unlocked:
             connection = self._connect(AS_IT_LIES)
         self._connection.close()
         self._connection = connection
+        self.opened += 1
 
 
 def _settled(path: Path) -> tuple[int, ...]:

@@ -144,6 +144,11 @@ DENIED: Final[dict[str, dict[str, str]]] = {
     "importlib": {"dynamic code": "import_module reload __import__", "global state": "invalidate_caches"},
     "importlib.util": {"dynamic code": "spec_from_file_location find_spec module_from_spec source_from_cache"},
     "importlib.metadata": {"environment": "version distribution distributions metadata entry_points files requires"},
+    "importlib.machinery": {
+        "file": "SourceFileLoader.get_data SourceFileLoader.path_stats SourceFileLoader.set_data "
+        "SourceFileLoader.get_source SourcelessFileLoader.get_data ExtensionFileLoader.get_data"
+    },
+    "zipimport": {"file": "zipimporter.get_data zipimporter.get_source"},
     "importlib.resources": {"file": "files open_text open_binary read_text read_binary path contents as_file"},
     "pkgutil": {"file": "get_data", "dynamic code": "iter_modules walk_packages find_loader get_loader resolve_name"},
     "types": {"dynamic code": "FunctionType CodeType"},

@@ -21,6 +21,8 @@ _RANDOM: Final = frozenset(
     {"random", "randomly", "randomize", "randomized", "rand", "randn", "randint", "noise", "shuffle", "shuffled"}
     | {"uuid1", "uuid4", "uuid6", "uuid7", "ulid", "nanoid", "gensalt", "nonce", "keygen", "keypair"}
 )
+_MAKING: Final = frozenset({"generate", "gen", "create", "make", "new"})
+_SECRETS: Final = frozenset({"key", "keys", "private", "secret", "password", "token", "salt", "prime"})
 _SAMPLES: Final = frozenset({"sample", "sampled", "samples", "sampling"})  # of texts or points, unless there is a seed
 _CLOCK: Final = frozenset({"now", "utcnow", "today"})
 SEEDS: Final = frozenset({"seed", "random_state", "random_seed", "rng", "prng", "generator"})
@@ -59,7 +61,7 @@ def is_native(value: Any) -> bool:
 @functools.lru_cache(maxsize=4096)
 def _kind(name: str) -> str:
     words = {word.lower() for word in _WORD.findall(name)}
-    if words & _RANDOM:
+    if words & _RANDOM or (words & _MAKING and words & _SECRETS):
         return "random"
     return "clock" if words & _CLOCK else "sample" if words & _SAMPLES else ""
 
