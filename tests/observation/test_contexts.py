@@ -56,6 +56,13 @@ def of_library(library, name):
     return space["program"]
 
 
+def configuration_of(library):
+    """The class and the variable of the configuration; by no name, or this would be a program that changes it."""
+    held = [*vars(sys.modules[f"{library.__name__}._configuration"]).values()]
+    variable = next(each for each in held if isinstance(each, contextvars.ContextVar))
+    return type(variable.get()), variable
+
+
 def is_kept(function):
     memo = nectar.memo(function)
     with warnings.catch_warnings():
@@ -73,11 +80,11 @@ def test_a_context_variable_that_stands_in_keys_may_be_read(pdf, enabled):
 
 def test_and_another_value_of_it_is_another_key(pdf, enabled):
     memo = nectar.memo(of_library(pdf, "extract"))
-    configuration = sys.modules["pypdf._configuration"]
+    configuration, variable = configuration_of(pdf)
     held = [memo("abcdef")]
-    token = configuration.CURRENT_CONFIGURATION.set(configuration.Configuration(2))
+    token = variable.set(configuration(2))
     held += [memo("abcdef")]
-    configuration.CURRENT_CONFIGURATION.reset(token)
+    variable.reset(token)
     assert [*held, memo("abcdef")] == ["abc", "ab", "abc"]
 
 

@@ -150,7 +150,7 @@ def enabled_entries(enabled, least):
 
 def test_parts_that_are_found_count_for_their_site_by_what_they_save(steered, engine, tmp_path, monkeypatch):
     """Where nothing but parts was found, as with files that are added to, looks used to end with the budget."""
-    monkeypatch.setattr(advance.rates, "of", lambda catalog: Rates(opening=0.0, merging=0.0))
+    monkeypatch.setattr(advance.rates, "of", lambda catalog: Rates(starting=0.0, opening=0.0, merging=0.0))
     steered.steering.is_free = True
     for count in range(1, 5):
         pl.DataFrame({"page": ["a", "b"], "seconds": [count, 1]}).write_parquet(tmp_path / f"{count:02}.parquet")

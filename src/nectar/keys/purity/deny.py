@@ -60,11 +60,9 @@ DENIED: Final[dict[str, dict[str, str]]] = {
         "file": "parse iterparse ElementTree.parse ElementTree.write",
         "global state": "register_namespace",
     },
-    "xml.dom.minidom": {"file": "parse"},
-    "xml.sax": {"file": "parse"},
-    "wave": {"file": "open"},
+    **dict.fromkeys(("xml.dom.minidom", "xml.sax"), {"file": "parse"}),
+    **dict.fromkeys(("wave", "tokenize"), {"file": "open"}),
     "netrc": {"file": "netrc"},
-    "tokenize": {"file": "open"},
     "argparse": {
         "environment": "ArgumentParser.parse_args ArgumentParser.parse_known_args "
         "ArgumentParser.parse_intermixed_args ArgumentParser.parse_known_intermixed_args "
@@ -144,10 +142,7 @@ DENIED: Final[dict[str, dict[str, str]]] = {
     "importlib": {"dynamic code": "import_module reload __import__", "global state": "invalidate_caches"},
     "importlib.util": {"dynamic code": "spec_from_file_location find_spec module_from_spec source_from_cache"},
     "importlib.metadata": {"environment": "version distribution distributions metadata entry_points files requires"},
-    "importlib.machinery": {
-        "file": "SourceFileLoader.get_data SourceFileLoader.path_stats SourceFileLoader.set_data "
-        "SourceFileLoader.get_source SourcelessFileLoader.get_data ExtensionFileLoader.get_data"
-    },
+    "importlib.machinery": {"file": "SourceFileLoader.get_data SourceFileLoader.get_source SourceFileLoader.path_stats"},
     "zipimport": {"file": "zipimporter.get_data zipimporter.get_source"},
     "importlib.resources": {"file": "files open_text open_binary read_text read_binary path contents as_file"},
     "pkgutil": {"file": "get_data", "dynamic code": "iter_modules walk_packages find_loader get_loader resolve_name"},
