@@ -60,8 +60,8 @@ DENIED: Final[dict[str, dict[str, str]]] = {
         "file": "parse iterparse ElementTree.parse ElementTree.write",
         "global state": "register_namespace",
     },
-    **dict.fromkeys(("xml.dom.minidom", "xml.sax"), {"file": "parse"}),
-    **dict.fromkeys(("wave", "tokenize"), {"file": "open"}),
+    **{name: {"file": "parse"} for name in ("xml.dom.minidom", "xml.sax")},
+    **{name: {"file": "open"} for name in ("wave", "tokenize")},
     "netrc": {"file": "netrc"},
     "argparse": {
         "environment": "ArgumentParser.parse_args ArgumentParser.parse_known_args "
@@ -142,7 +142,7 @@ DENIED: Final[dict[str, dict[str, str]]] = {
     "importlib": {"dynamic code": "import_module reload __import__", "global state": "invalidate_caches"},
     "importlib.util": {"dynamic code": "spec_from_file_location find_spec module_from_spec source_from_cache"},
     "importlib.metadata": {"environment": "version distribution distributions metadata entry_points files requires"},
-    "importlib.machinery": {"file": "SourceFileLoader.get_data SourceFileLoader.get_source SourceFileLoader.path_stats"},
+    "importlib.machinery": {"file": "SourceFileLoader.get_data SourceFileLoader.get_source"},
     "zipimport": {"file": "zipimporter.get_data zipimporter.get_source"},
     "importlib.resources": {"file": "files open_text open_binary read_text read_binary path contents as_file"},
     "pkgutil": {"file": "get_data", "dynamic code": "iter_modules walk_packages find_loader get_loader resolve_name"},
