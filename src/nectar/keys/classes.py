@@ -9,8 +9,9 @@ from __future__ import annotations
 import enum
 import functools
 import operator
+import sys
 import types
-from typing import Final
+from typing import Any, Final
 
 from nectar.keys import annotated
 from nectar.keys.abstract import registered_with
@@ -72,12 +73,29 @@ def expand_class(cls: type, walk: WalkContext) -> Expansion:
     if registered:
         children.append(registered)
         labels.append("registered subclasses")
+    if _is_struct(cls):
+        children.append(_struct_of(cls))
+        labels.append("fields")
     payload = joined(len(bases).to_bytes(4, "little"), *names, b"", *slots, b"", *identity)
     inherited = functools.reduce(operator.or_, (base.__flags__ for base in bases), 0)
     if matched := cls.__flags__ & ~inherited & _MATCHED_AS:  # by a match statement
         payload += joined(b"", matched.to_bytes(4, "little"))
     # of copies nobody knows whether they are still right
     return Expansion("class", payload, children, labels, still=_never if in_part else _Recheck(cls, registered))
+
+
+def _is_struct(cls: Any) -> bool:
+    """Whether a class is a struct of msgspec, which keeps defaults and options natively, and decodes by annotations."""
+    core = sys.modules.get("msgspec._core")
+    return core is not None and isinstance(cls, core.StructMeta)
+
+
+def _struct_of(cls: Any) -> list[object]:
+    config = cls.__struct_config__
+    options = [[name, getattr(config, name)] for name in sorted(dir(config)) if not name.startswith("_")]
+    factory = sys.modules["msgspec._core"].Factory
+    defaults = [["made by", each.factory] if type(each) is factory else each for each in cls.__struct_defaults__]
+    return [list(cls.__struct_fields__), list(cls.__struct_encode_fields__), options, defaults]
 
 
 def _never() -> bool:
@@ -107,7 +125,7 @@ def _counts(name: str, value: object, cls: type, observed: Features) -> bool:
     if name == "__annotations__" and getattr(cls, "_is_protocol", False):
         return bool(value)  # they are what isinstance() asks for, and leaves behind empty where there are none
     feature = _OBSERVABLE.get(name)
-    return feature is None or feature in observed
+    return feature is None or feature in observed or (name == "__annotations__" and _is_struct(cls))
 
 
 class _Recheck:

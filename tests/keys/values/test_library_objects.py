@@ -400,9 +400,80 @@ value = gmpy2.mpc("1.5+2j")
 ---
 value = 3
 """
+MSGSPEC = """
+import msgspec
+---
+class Some(msgspec.Struct):
+    a: int = 1
+value = Some
+---
+class Some(msgspec.Struct):
+    a: int = 2
+value = Some
+---
+class Some(msgspec.Struct):
+    a: str = 1
+value = Some
+---
+class Some(msgspec.Struct):
+    a: int
+value = Some
+---
+class Some(msgspec.Struct):
+    a: list = []
+value = Some
+---
+class Some(msgspec.Struct):
+    a: list = msgspec.field(default_factory=lambda: [1])
+value = Some
+---
+class Some(msgspec.Struct):
+    a: list = msgspec.field(default_factory=lambda: [2])
+value = Some
+---
+class Some(msgspec.Struct):
+    a: int = msgspec.field(name="b", default=1)
+value = Some
+---
+class Some(msgspec.Struct, rename="upper"):
+    a: int = 1
+value = Some
+---
+class Some(msgspec.Struct, omit_defaults=True):
+    a: int = 1
+value = Some
+---
+class Some(msgspec.Struct, tag="x"):
+    a: int = 1
+value = Some
+---
+class Some(msgspec.Struct, tag_field="kind", tag="x"):
+    a: int = 1
+value = Some
+---
+class Some(msgspec.Struct, array_like=True):
+    a: int = 1
+value = Some
+---
+class Some(msgspec.Struct, frozen=True):
+    a: int = 1
+value = Some
+---
+class Some(msgspec.Struct, forbid_unknown_fields=True):
+    a: int = 1
+value = Some
+---
+class Some(msgspec.Struct, order=True):
+    a: int = 1
+value = Some
+---
+class Some(msgspec.Struct, eq=False):
+    a: int = 1
+value = Some
+"""
 GROUPS = {
     "wrapt": WRAPT, "attrs": ATTRS, "pydantic": PYDANTIC, "PIL": PILLOW, "lxml": LXML, "xgboost": XGBOOST, "rpds": RPDS,
-    "gmpy2": GMPY2,
+    "gmpy2": GMPY2, "msgspec": MSGSPEC,
 }  # fmt: skip
 RUN = """
 import json, sys
