@@ -609,3 +609,20 @@ def test_a_function_within_a_function_changes_what_it_is_given(program, inner):
 def test_a_function_within_a_function_that_reads_changes_nothing(program, inner):
     program(f"import nt_units\ndef look():\n    {inner}\n    return t(nt_units.TABLE)")
     assert not change_of("nt_units")
+
+
+@pytest.mark.parametrize("sign", ["=", "+=", "|=", "//=", "**=", "<<=", ">>=", "@="])
+def test_settings_of_the_standard_library_are_changed_in_place(program, sign):
+    program(f"import json\ndef change():\n    json._default_encoder.key_separator {sign} '='")
+    assert assignment_to("json")
+
+
+@pytest.mark.parametrize("sign", ["==", "!=", "<=", ">="])
+def test_comparing_changes_nothing(program, sign):
+    program(f"import json\ndef same(): return json._default_encoder.key_separator {sign} '='")
+    assert not assignment_to("json")
+
+
+def test_a_function_that_becomes_a_method_of_one_object_is_a_change(program):
+    program("import json\ndef change():\n    json._default_encoder.default = len")
+    assert assignment_to("json")

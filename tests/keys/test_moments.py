@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import nectar
 from nectar.keys import moments
 from nectar.keys.call import call_of
 from nectar.keys.moments import text_for_now
@@ -266,3 +267,10 @@ def test_texts_that_mean_something_else_tomorrow(text):
 )
 def test_texts_that_mean_the_same_every_day(text):
     assert text_for_now([text]) is None
+
+
+def test_a_setting_that_looks_like_a_moment_is_none(monkeypatch):
+    pl, pd = pytest.importorskip("polars"), pytest.importorskip("pandas")
+    monkeypatch.setenv("POLARS_MAX_THREADS", "2")
+    series = pd.Series([1.0, 2.0], index=pd.date_range("2024-01-01", periods=2))
+    nectar.fingerprint(lambda x: pl.DataFrame({"a": series.rolling("2D").sum().to_numpy()}))

@@ -345,6 +345,10 @@ SETTINGS_OF_METHODS: Final = {
     "astimezone": "local time",
     "tz_localize": "local time",  # pandas takes "tzlocal()" for the zone of the machine
     "tz_convert": "local time",
+    "formatdate": "local time",  # of email.utils
+    "datetime_as_string": "local time",  # of numpy
+    "to_system_tz": "local time",  # of whenever
+    "assume_system_tz": "local time",
     "to_pandas": "pandas",  # of frames and tables of other libraries
     "toPandas": "pandas",
     "to_dataframe": "pandas",

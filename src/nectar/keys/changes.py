@@ -90,7 +90,7 @@ def _first_assignment(module: str, now: Hashable) -> str:
     """
     if not str(getattr(sys.modules.get(module), "__file__", "")).endswith(".py"):
         return ""
-    assigns = re.compile(rf"\b{module}\.[\w.]+\s*(\[[^\]\n]*\]\s*)*=(?!=)|\bimport {module} as ")
+    assigns = re.compile(rf"\b{module}\.[\w.]+\s*(\[[^\]\n]*\]\s*)*{_IN_PLACE}=(?!=)|\bimport {module} as ")
     for text in program_texts(now):
         if why := text.may_change(module, patched=True):
             return why
@@ -132,6 +132,8 @@ def _may_fill(source: str, package: str) -> bool:
     return _FILLS.search(source) is not None or re.search(rf"\bfrom {package}\b[\w.]* import ", source) is not None
 
 
+_CODE: Final = (type, types.FunctionType, types.BuiltinFunctionType, types.MethodType)
+_IN_PLACE: Final = r"(?:[-+*/%&|^@]|//|\*\*|<<|>>)?"
 _FILLS: Final = re.compile(
     r"\b(?!self\b|cls\b)\w+\.[\w.]+(?:\[[^\]\n]*\])+\s*(?:=(?!=)|[-+|]=)|\bdel \w+\.|\b(?:exec|run_path)\b"
 )
@@ -345,7 +347,7 @@ class _Reader:
                     yield from self._called_natively(call, node)
 
     def _set_natively(self, target: ast.Attribute, node: Any) -> Iterator[tuple[str, Any]]:
-        """The library that an assignment may change by an attribute of an object which keeps its state natively."""
+        """The library that an assignment may change by an attribute of a native object."""
         made = self._made_natively(target.value)
         if made is not None and made.may_set_for_all():
             yield made.package, node
@@ -387,10 +389,10 @@ class _Reader:
         return isinstance(call, ast.Call) and bool(self._path_in_library(call.func))
 
     def holds_code(self, target: ast.expr) -> bool:
-        """Whether code lies where a source assigns to: keys hold code of the application that is put into libraries."""
+        """Whether code lies where a source assigns to: keys hold what the application puts into modules and classes."""
         first, *names = names_in(target)
-        value, _ = resolved(".".join([self.imported.get(first, ""), *names]), sys.modules)
-        return isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType, types.MethodType))
+        value, owner = resolved(".".join([self.imported.get(first, ""), *names]), sys.modules)
+        return isinstance(value, _CODE) and isinstance(owner, (type, types.ModuleType))
 
     def is_in_table(self, target: ast.expr) -> bool:
         """Whether an assignment puts something into a table of a library that is not one of settings."""
@@ -406,11 +408,9 @@ class _Reader:
             return [call.args[0]]
         function: Any = self._function_called(call.func) if parts else None
         if type(function) is types.FunctionType:
-            changed = changed_by(function)
-        else:  # one that is defined in another, perhaps
-            defined = self.functions.get(ending(call.func), []) if parts else []
-            changed = frozenset().union(*map(parameters_changed, defined))
-        return [call.args[at] for at in parts if at in changed]
+            return [call.args[at] for at in parts if at in changed_by(function)]
+        defined = self.functions.get(ending(call.func), []) if parts else []  # in another function, perhaps
+        return [call.args[at] for at in parts if any(at in parameters_changed(each) for each in defined)]
 
     def _is_of_library(self, node: ast.expr) -> bool:
         """Whether an expression is something that was imported, a part of it, or what it hands out."""

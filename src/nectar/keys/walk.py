@@ -34,6 +34,7 @@ from nectar.model.refusal import Refusal
 
 FLUSH_AT: Final = 1 << 16
 INLINE: Final = 64  # immutable tuples whose bytes are longer are represented by their digest
+_SETTINGS: Final = "settings"  # the tag of what libraries keep for the process
 _NODE, _END, _BACK, _SET = b"(", b")", b"@", b"{"
 _CONTAINERS: Final = frozenset({"tuple", "list", "dict", "set", "frozenset"})
 _OF_CATEGORIES: Final = {MAKES_CATEGORIES, NUMBERS}
@@ -296,7 +297,7 @@ class Walk:
         pure = self._atom_bytes(value)
         if pure is not None:
             self._out += pure
-            if self._tells_moments:
+            if self._tells_moments and not self._is_of_settings():
                 self._refuse_moments((value,), self._stack[-1].expansion.widths if self._stack else frozenset())
             if self._observer:
                 self._observer.leaf(value, label, repeated=False)
@@ -308,6 +309,10 @@ class Walk:
         if self._above is not None:
             self._refuse_to_close_a_cycle(value)
         self._open(value, label, self._expand(value))
+
+    def _is_of_settings(self) -> bool:
+        """Whether what is met is what a library keeps for the process: no function hands it on as a moment."""
+        return any(frame.expansion.tag == _SETTINGS for frame in self._stack)
 
     def _refer_back(self, value: object, label: str, number: int) -> None:
         tie = self._ambiguous.get(number)
@@ -356,7 +361,7 @@ class Walk:
         return expansion
 
     def _open(self, value: object, label: str, expansion: Expansion) -> None:
-        if self._tells_moments:
+        if self._tells_moments and expansion.tag != _SETTINGS and not self._is_of_settings():
             texts = (set(each()) for each in expansion.texts)
             self._refuse_moments(itertools.chain(expansion.children or _members(value), *texts), expansion.widths)
         if not expansion.by_value:

@@ -121,7 +121,8 @@ def moment_in(texts: Iterable[str]) -> str:
 _OF_THE_MOMENT: Final = re.compile(
     r"\b(?:now|today|random|rand|uuid|gen_random_uuid|getdate|sysdate|current_\w+|localtime\w*)\s*\(\s*\)"
     r"|\b(?:current_(?:date|time|timestamp|user)|localtime(?:stamp)?)\b"
-    r"|\b(?:date|time|datetime|julianday|unixepoch)\s*\(\s*(?:'now'|\))|\bstrftime\s*\([^,()]*,\s*'now'|\brandomblob\s*\(",
+    r"|\b(?:date|time|datetime|julianday|unixepoch)\s*\(\s*(?:'now'|'subsec|\))"
+    r"|\bstrftime\s*\([^,()]*,\s*'now'|\brandomblob\s*\(",
     re.IGNORECASE,
 )
 

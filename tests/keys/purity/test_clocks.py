@@ -1,17 +1,21 @@
 """Clocks that only feed messages are no hidden input; wherever else a reading may go, they are."""
 
 import asyncio
+import datetime
 import email.utils
 import functools
 import gzip
 import logging
+import operator
 import sys
 import time
+from email.utils import formatdate
 from time import monotonic, perf_counter
 
 import pytest
 
 import nectar
+from nectar.errors import UncacheableError
 from nectar.keys.outcome import outcome_of
 
 log = logging.getLogger("tests.clocks")
@@ -277,3 +281,31 @@ def test_the_clock_of_an_event_loop_is_a_clock(function):
 
 def test_other_uses_of_an_event_loop_are_fine():
     assert nectar.fingerprint(uses_an_executor)
+
+
+ASKED_FOR = {
+    "methodcaller": operator.methodcaller("utcnow"),
+    "attrgetter": operator.attrgetter("now"),
+    "partial of one": functools.partial(operator.methodcaller("now"), datetime.datetime),
+}
+
+
+@pytest.mark.parametrize("asked", ASKED_FOR.values(), ids=ASKED_FOR)
+def test_a_clock_that_is_asked_for_by_a_name_in_an_object_is_an_input(asked):
+    with pytest.raises(UncacheableError, match="clock"):
+        nectar.fingerprint(lambda x: str(asked(datetime.datetime)))
+
+
+@pytest.mark.parametrize("shown", [
+    lambda x: email.utils.formatdate(0, localtime=True),
+    lambda x: formatdate(0, True),
+])  # fmt: skip
+def test_local_time_counts_where_it_is_asked_for_by_name(monkeypatch, shown):
+    found = set()
+    for zone in ("UTC", "Asia/Tokyo"):
+        monkeypatch.setenv("TZ", zone)
+        time.tzset()
+        found.add(str(nectar.fingerprint(shown)))
+    monkeypatch.undo()
+    time.tzset()
+    assert len(found) == 2

@@ -54,6 +54,8 @@ import warnings
 
 import pytest
 
+import nectar
+from nectar.errors import UncacheableError
 from nectar.keys.origin import treat_as_application
 from nectar.keys.purity import deny, mutators, observers, tables
 from nectar.keys.purity.tables import attribute_verdict, changed_arguments, module_verdict, needs_argument, verdict
@@ -441,3 +443,23 @@ def test_loaders_that_read_data_read_files():
     loader = importlib.machinery.SourceFileLoader("a", "a.py")
     assert tables.verdict(type(loader).get_data).kind == "file"
     assert tables.verdict(importlib.machinery.SourcelessFileLoader.get_data).kind == "file"
+
+
+LASTING = {
+    "mock": "from unittest import mock\ndef f(x): mock.patch('json.dumps', None).start()",
+    "mock of objects": "from unittest.mock import patch\ndef f(x): patch.object(math, 'pi', 3).start()",
+    "a cache that is emptied": "import functools\n@functools.lru_cache\ndef g(x): return x\ndef f(x): g.cache_clear()",
+}
+
+
+@pytest.mark.parametrize("text", LASTING.values(), ids=LASTING)
+def test_what_lasts_is_no_result(text):
+    module = types.ModuleType("nt_lasting")
+    vars(module).update(math=math)
+    exec(text, vars(module))
+    with pytest.raises(UncacheableError):
+        nectar.fingerprint(module.f)
+
+
+def test_standard_output_is_changed_for_all():
+    assert "reconfigure" in mutators.mutators_of(io.TextIOWrapper)

@@ -98,12 +98,24 @@ class Calls(Implicit):
 
     def _call_caller(self, kind: object, asked_for: object, receiver: Fact, arguments: list[Fact]) -> None:
         """A methodcaller, attrgetter or itemgetter asks a value for something."""
+        if kind is not operator.itemgetter:
+            self._judge_asked(self.resolved(receiver), str(asked_for).partition(".")[0])
         if kind is operator.methodcaller:
             self._call_method(receiver, str(asked_for), arguments, None)
         elif kind is operator.attrgetter:
             self.run_attribute(receiver, str(asked_for).partition(".")[0], called=True)
         else:
             self.run_of(receiver, ("__getitem__", "__missing__"))
+
+    def _judge_asked(self, owner: Fact, name: str) -> None:
+        """What is asked for by a name that stands in an object, and not in the code."""
+        held = owner.root if owner.kind == OBJECT else class_of(owner)
+        found = MISSING if held is None else static_attribute(held, name)
+        verdict = None if found is MISSING else tables.verdict(found)
+        if verdict is not None:
+            self.refuse(verdict.kind, f"uses {verdict.reason}", None, watched.seen_as(verdict.reason))
+        elif held is None and name in mutators.RECEIVER_READS_CLOCK:
+            self.refuse("clock", f"calls {name}() of an object that is not known, which reads the clock")
 
     def _call_with_texts(self, operation: Operation, callee: Fact, arguments: list[Fact]) -> None:
         """What a call does may depend on the process by the texts it is given."""
@@ -121,6 +133,11 @@ class Calls(Implicit):
             self.report.settings |= {"warnings that are recorded"}
 
     def _call_object(self, called: object, arguments: list[Fact]) -> None:
+        if (
+            isinstance(called, (types.FunctionType, types.BuiltinFunctionType))
+            and called.__name__ in SETTINGS_OF_METHODS
+        ):
+            self.report.settings |= {SETTINGS_OF_METHODS[called.__name__]}
         if not arguments and "locals" in (observers.observed_by(called) or ()):
             self.report.features |= {"locals"}
         if called is getattr and len(arguments) > 1:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import array
 import collections
 import contextvars
+import functools
 import io
 import random
 import sys
@@ -80,6 +81,8 @@ MUTATORS: Final[dict[type, frozenset[str]]] = {
     io.StringIO: (_READER - {"readinto", "read1", "readinto1"}) | _WRITER | {"__init__"},
     io.BytesIO: _READER | _WRITER | {"__init__"},
     io.IOBase: _READER | _WRITER,
+    io.TextIOWrapper: (_READER - {"readinto", "read1", "readinto1"}) | _WRITER | {"reconfigure"},
+    functools._lru_cache_wrapper: frozenset({"cache_clear"}),
 }
 
 # The same for types of optional libraries. Names their pandas or numpy version does not have do no harm.
