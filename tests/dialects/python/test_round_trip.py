@@ -136,7 +136,8 @@ def test_usual_sets_are_kept(members, enabled):
     found, kept = called(made)
     assert kept
     assert found[0] == found[2]
-    assert [*found[0][0]] == [*found[2][0]]
+    if not isinstance(members, list) or not isinstance(members[0], str):  # whose order is another one in each process
+        assert [*found[0][0]] == [*found[2][0]]
 
 
 def test_what_was_changed_is_named(enabled):
