@@ -111,6 +111,36 @@ def test_it_is_read_by_the_second_connection_while_a_thread_writes(catalog):
     assert seen[0] != before, "another connection counts for itself"
 
 
+class Interrupted:
+    """A connection whose transactions end in an interrupt, right after they were committed."""
+
+    def __init__(self, connection):
+        self._connection = connection
+
+    def __getattr__(self, name):
+        return getattr(self._connection, name)
+
+    def execute(self, statement, *values):
+        found = self._connection.execute(statement, *values)
+        if statement == "COMMIT":
+            raise KeyboardInterrupt
+        return found
+
+
+def test_what_was_written_when_an_interrupt_came_is_noticed(catalog):
+    entry = keep(catalog, 1)
+    catalog.flush()
+    assert [asked(catalog, 1) for _ in range(3)] == [False, False, True]
+    index = catalog.index
+    connection = index._connection
+    index._connection = Interrupted(connection)
+    with pytest.raises(KeyboardInterrupt):
+        index.evict([entry.key], 0.0)
+    index._connection = connection
+    assert not asked(catalog, 1)
+    assert catalog.lookup([key(1)], [PROGRAM])[0].entry is None
+
+
 def test_in_a_child_it_is_looked_up(catalog):
     keep(catalog, 1)
     catalog.flush()

@@ -84,3 +84,18 @@ def test_a_plan_of_thousands_of_steps_is_read() -> None:
     for _ in range(2000):
         frame = frame.with_columns(pl.col("a") + 1)
     assert len(Plan.of(frame).steps) == 2001
+
+
+def test_functions_of_a_step_are_told_whole_or_not_at_all(monkeypatch):
+    plan = Plan.of(TABLE.lazy().select(pl.col("a").map_batches(lambda column: column)))
+    step = plan.root
+
+    def interrupted(*given):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("nectar.dialects.polars.plan.mapped", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            plan.callbacks_of(step)
+    assert len(plan.callbacks_of(step)) == 1
+    assert plan.callbacks_of(step) is plan.callbacks_of(step)

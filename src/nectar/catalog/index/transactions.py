@@ -163,8 +163,8 @@ class Transactions:
             try:
                 yield self._connection
                 self._reach(f"sql commit {what}")
+                self._written += 1  # before: an interrupt may come right after
                 self._connection.execute("COMMIT")
-                self._written += 1
             except BaseException:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")

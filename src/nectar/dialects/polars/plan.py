@@ -142,8 +142,9 @@ class Plan:
         """The Python functions of a step, by their tokens."""
         known = self._callbacks.get(step)
         if known is None:
-            known = self._callbacks[step] = {}
+            known = {}
             mapped(self.steps[step].body, (self.steps[step].kind,), partial(_note, known))
+            self._callbacks[step] = known  # whole, for whoever asks in another thread
         return known
 
     # writing
